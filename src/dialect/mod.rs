@@ -1,0 +1,13 @@
+//! What we read of the APIs that pass through, and nothing more.
+//!
+//! Invariant: this part knows texts and tokens. It does not know plans, prices or limits.
+
+pub mod chat;
+pub mod edit;
+pub mod json;
+pub mod prompt;
+pub mod reply;
+pub mod sse;
+pub mod usage;
+pub mod texts;
+pub mod fault;

@@ -1,0 +1,253 @@
+//! What we read of a chat completion, whole or chunk by chunk.
+//!
+//! Invariant: an event that cannot be read is passed over, not trusted and not fatal; what was written is known at
+//! least by its length, so an answer without usage is never free.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::texts::{TextSink, walk};
+use super::usage::Usage;
+use crate::limit::Tokens;
+
+/// Bytes of English text to a token, on average: used where an answer came without usage, never to admit a call.
+const BYTES_PER_TOKEN: u64 = 4;
+
+/// What was seen of an answer's output.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// Bytes of text, tool calls and reasoning.
+    bytes: u64,
+    /// Pieces that had any: at least a token each.
+    pieces: u64,
+}
+
+impl Seen {
+    /// Whether any output was seen.
+    #[must_use]
+    pub const fn any(&self) -> bool {
+        self.pieces > 0
+    }
+
+    /// Adds a piece of `bytes` that could not be read.
+    pub fn add_unread(&mut self, bytes: usize) {
+        self.pieces += 1;
+        self.bytes = self.bytes.saturating_add(bytes as u64);
+    }
+
+    /// About how many tokens that is; at least one for each piece.
+    #[must_use]
+    pub fn tokens(&self) -> Tokens {
+        Tokens(self.bytes.div_ceil(BYTES_PER_TOKEN).max(self.pieces))
+    }
+
+    /// Adds what another piece has.
+    pub fn add(&mut self, other: Self) {
+        self.bytes = self.bytes.saturating_add(other.bytes);
+        self.pieces += other.pieces;
+    }
+}
+
+impl TextSink for Seen {
+    fn text(&mut self, text: &str) {
+        self.bytes = self.bytes.saturating_add(text.len() as u64);
+        self.pieces = u64::from(self.bytes > 0);
+    }
+
+    fn skips(&self, key: &str) -> bool {
+        matches!(key, "role" | "id" | "type" | "index" | "finish_reason" | "logprobs" | "content_filter_results")
+    }
+
+    fn skipped(&mut self, _: &str, _: bool) {}
+}
+
+/// The members of a chunk or of a whole answer that we look at.
+#[derive(Default, Deserialize)]
+#[serde(default, bound(deserialize = "'de: 'b"))]
+struct Members<'b> {
+    error: Option<&'b RawValue>,
+    choices: Option<&'b RawValue>,
+    usage: Option<&'b RawValue>,
+    x_groq: Option<&'b RawValue>,
+    response: Option<&'b RawValue>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, bound(deserialize = "'de: 'b"))]
+struct Nested<'b> {
+    usage: Option<&'b RawValue>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, bound(deserialize = "'de: 'b"))]
+struct Choice<'b> {
+    index: u64,
+    delta: Option<&'b RawValue>,
+    text: Option<&'b RawValue>,
+    finish_reason: Option<&'b RawValue>,
+}
+
+impl Members<'_> {
+    /// The usage, wherever the provider puts it.
+    fn usage(&self) -> Option<Usage> {
+        let nested = |outer: Option<&RawValue>| {
+            let inner: Nested<'_> = serde_json::from_str(outer?.get()).ok()?;
+            serde_json::from_str(inner.usage?.get()).ok()
+        };
+        let own = self.usage.and_then(|usage| serde_json::from_str(usage.get()).ok());
+        own.or_else(|| nested(self.x_groq)).or_else(|| nested(self.response))
+    }
+
+    fn has_error(&self) -> bool {
+        self.error.is_some_and(|error| !matches!(error.get(), "null" | "false" | "\"\""))
+    }
+}
+
+/// What one event of a stream says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Chunk {
+    /// The end marker.
+    pub done: bool,
+    /// An error.
+    pub error: bool,
+    /// The usage so far.
+    pub usage: Option<Usage>,
+    /// Nothing but usage: the event that `include_usage` asks for.
+    pub usage_only: bool,
+    /// Which candidates end with it.
+    pub finished: Vec<u64>,
+    /// Output in it.
+    pub seen: Seen,
+}
+
+impl Chunk {
+    /// Reads an event of a stream by its name and data.
+    #[must_use]
+    pub fn read(event: Option<&str>, data: &str) -> Self {
+        let data = data.trim();
+        if data == "[DONE]" {
+            return Self { done: true, ..Self::default() };
+        }
+        let error_event = event == Some("error");
+        let Ok(members) = serde_json::from_str::<Members<'_>>(data) else {
+            return Self { error: error_event, ..Self::default() };
+        };
+        let choices: Vec<Choice<'_>> =
+            members.choices.and_then(|choices| serde_json::from_str(choices.get()).ok()).unwrap_or_default();
+        let mut seen = Seen::default();
+        for choice in &choices {
+            for part in [choice.delta, choice.text].into_iter().flatten() {
+                let mut piece = Seen::default();
+                // A raw value is JSON already.
+                let _ = walk(part.get(), &mut piece);
+                seen.add(piece);
+            }
+        }
+        let is_finished = |choice: &&Choice<'_>| choice.finish_reason.is_some_and(|reason| reason.get() != "null");
+        let usage = members.usage();
+        Self {
+            done: false,
+            error: error_event || members.has_error(),
+            usage_only: usage.is_some() && members.choices.is_some_and(|list| is_empty_list(list.get())),
+            usage,
+            finished: choices.iter().filter(is_finished).map(|choice| choice.index).collect(),
+            seen,
+        }
+    }
+}
+
+/// What a whole answer says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Completion {
+    /// The usage, if said.
+    pub usage: Option<Usage>,
+    /// The output in it.
+    pub seen: Seen,
+}
+
+/// Why a whole answer is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotACompletion {
+    /// It is not a JSON object with choices.
+    Invalid,
+    /// It is an error in the clothes of a success.
+    Error,
+}
+
+impl Completion {
+    /// Reads a whole answer.
+    ///
+    /// # Errors
+    /// If it is not a chat completion.
+    pub fn read(body: &[u8]) -> Result<Self, NotACompletion> {
+        let members: Members<'_> = serde_json::from_slice(body).map_err(|_| NotACompletion::Invalid)?;
+        if members.has_error() {
+            return Err(NotACompletion::Error);
+        }
+        let choices = members.choices.filter(|choices| choices.get().starts_with('[')).ok_or(NotACompletion::Invalid)?;
+        let mut seen = Seen::default();
+        walk(choices.get(), &mut seen).map_err(|_| NotACompletion::Invalid)?;
+        Ok(Self { usage: members.usage(), seen })
+    }
+}
+
+fn is_empty_list(json: &str) -> bool {
+    json.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).is_some_and(|inside| inside.trim().is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chunk_says_what_is_in_it() {
+        let role = Chunk::read(None, r#"{"choices":[{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":null}],"usage":null}"#);
+        assert_eq!(role, Chunk::default());
+        let text = Chunk::read(None, r#"{"choices":[{"index":1,"delta":{"content":"caf\u00e9"},"finish_reason":"stop"}]}"#);
+        assert_eq!((text.seen.tokens(), text.finished), (Tokens(2), vec![1]));
+        let tool = Chunk::read(
+            None,
+            r#"{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"call_1","function":{"name":"f","arguments":"{}"}}]}}]}"#,
+        );
+        assert_eq!(tool.seen, Seen { bytes: 3, pieces: 1 });
+        assert!(Chunk::read(None, " [DONE] ").done);
+    }
+
+    #[test]
+    fn only_an_event_of_nothing_but_usage_is_the_one_that_was_asked_for() {
+        let read = |data| Chunk::read(None, data).usage_only;
+        assert!(read(r#"{"choices":[ ],"usage":{"prompt_tokens":1}}"#));
+        assert!(!read(r#"{"choices":[],"prompt_filter_results":[]}"#));
+        assert!(!read(r#"{"choices":[],"usage":null}"#));
+        assert!(!read(r#"{"choices":[{"index":0,"delta":{}}],"usage":{"prompt_tokens":1}}"#));
+    }
+
+    #[test]
+    fn usage_is_found_wherever_it_is_put() {
+        for data in [
+            r#"{"usage":{"prompt_tokens":7,"completion_tokens":1}}"#,
+            r#"{"x_groq":{"usage":{"prompt_tokens":7,"completion_tokens":1}}}"#,
+            r#"{"response":{"usage":{"input_tokens":7,"output_tokens":1}},"usage":null}"#,
+        ] {
+            assert_eq!(Chunk::read(None, data).usage.and_then(|usage| usage.input()), Some(Tokens(7)), "{data}");
+        }
+    }
+
+    #[test]
+    fn errors_are_told_from_chunks() {
+        assert!(Chunk::read(None, r#"{"error":{"message":"no"}}"#).error);
+        assert!(Chunk::read(Some("error"), "no json").error);
+        assert!(!Chunk::read(None, r#"{"error":null,"choices":[]}"#).error);
+        assert!(!Chunk::read(None, r#"{"choices":[{"delta":{"cont"#).error);
+    }
+
+    #[test]
+    fn a_whole_answer_is_a_json_object_with_choices() {
+        let ok = Completion::read(br#"{"choices":[{"index":0,"message":{"role":"assistant","content":"Volga"}}]}"#);
+        assert_eq!(ok.map(|completion| completion.seen.tokens()), Ok(Tokens(2)));
+        for body in ["", "[]", "{}", "<html>", r#"{"choices":null}"#, r#"{"choices":[{"mess"#] {
+            assert_eq!(Completion::read(body.as_bytes()), Err(NotACompletion::Invalid), "{body}");
+        }
+        assert_eq!(Completion::read(br#"{"error":{"code":1302},"choices":[]}"#), Err(NotACompletion::Error));
+    }
+}

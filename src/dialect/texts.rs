@@ -1,0 +1,129 @@
+//! Walking over every text in a JSON value, without a tree.
+//!
+//! Invariant: linear in the text; depth is bounded by the reader's own bound of 128 levels.
+
+use std::borrow::Cow;
+
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+
+/// What wants to see the texts.
+pub trait TextSink {
+    /// A text: a string value, or the digits of a number.
+    fn text(&mut self, text: &str);
+    /// Whether the member called `key` is passed over.
+    fn skips(&self, key: &str) -> bool;
+    /// A member was passed over; `null` says that there was nothing in it.
+    fn skipped(&mut self, key: &str, null: bool);
+}
+
+/// Shows `sink` every text in `json`.
+///
+/// # Errors
+/// If `json` is not JSON.
+pub fn walk(json: &str, sink: &mut impl TextSink) -> Result<(), serde_json::Error> {
+    Texts { sink, object: false }.deserialize(&mut serde_json::Deserializer::from_str(json))
+}
+
+/// Shows `sink` every text of a list of objects, and says how many objects there are.
+///
+/// # Errors
+/// If `json` is not a list of objects.
+pub fn walk_objects(json: &str, sink: &mut impl TextSink) -> Result<u64, serde_json::Error> {
+    Objects { sink }.deserialize(&mut serde_json::Deserializer::from_str(json))
+}
+
+struct Objects<'s, S> {
+    sink: &'s mut S,
+}
+
+impl<'de, S: TextSink> DeserializeSeed<'de> for Objects<'_, S> {
+    type Value = u64;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<u64, D::Error> {
+        deserializer.deserialize_seq(self)
+    }
+}
+
+impl<'de, S: TextSink> Visitor<'de> for Objects<'_, S> {
+    type Value = u64;
+
+    fn expecting(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("a list")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<u64, A::Error> {
+        let mut objects = 0;
+        while list.next_element_seed(Texts { sink: &mut *self.sink, object: true })?.is_some() {
+            objects += 1;
+        }
+        Ok(objects)
+    }
+}
+
+struct Texts<'s, S> {
+    sink: &'s mut S,
+    /// Whether the value has to be an object.
+    object: bool,
+}
+
+impl<'de, S: TextSink> DeserializeSeed<'de> for Texts<'_, S> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        if self.object { deserializer.deserialize_map(self) } else { deserializer.deserialize_any(self) }
+    }
+}
+
+impl<'de, S: TextSink> Visitor<'de> for Texts<'_, S> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(if self.object { "an object" } else { "any value" })
+    }
+
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<(), E> {
+        self.sink.text(text);
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
+        while list.next_element_seed(Texts { sink: &mut *self.sink, object: false })?.is_some() {}
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        while let Some(Key(key)) = map.next_key()? {
+            if self.sink.skips(&key) {
+                let null = map.next_value::<Option<IgnoredAny>>()?.is_none();
+                self.sink.skipped(&key, null);
+            } else {
+                map.next_value_seed(Texts { sink: &mut *self.sink, object: false })?;
+            }
+        }
+        Ok(())
+    }
+
+    fn visit_bool<E: serde::de::Error>(self, value: bool) -> Result<(), E> {
+        self.visit_str(if value { "true" } else { "false" })
+    }
+
+    fn visit_u64<E: serde::de::Error>(self, value: u64) -> Result<(), E> {
+        self.visit_str(&value.to_string())
+    }
+
+    fn visit_i64<E: serde::de::Error>(self, value: i64) -> Result<(), E> {
+        self.visit_str(&value.to_string())
+    }
+
+    fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<(), E> {
+        self.visit_str(&value.to_string())
+    }
+
+    fn visit_unit<E: serde::de::Error>(self) -> Result<(), E> {
+        Ok(())
+    }
+}
+
+/// A key that borrows from the text where it has no escapes.
+#[derive(serde::Deserialize)]
+struct Key<'k>(#[serde(borrow)] Cow<'k, str>);

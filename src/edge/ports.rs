@@ -1,0 +1,152 @@
+//! The gateway's ports on the platform.
+
+use std::rc::Rc;
+
+use js_sys::{Array, Object, Reflect, Uint8Array};
+use wasm_bindgen::{JsCast as _, JsValue};
+use wasm_bindgen_futures::JsFuture;
+use web_sys::{AbortController, Headers, Request, RequestInit, RequestRedirect, Response};
+
+use super::bounded::bounded;
+use super::js::{Dataset, console_error, console_log, global_fetch, member, now};
+use super::stream::ReadBody;
+use super::limiter;
+use crate::auth::Subject;
+use crate::gateway::memory::Memory;
+use crate::gateway::ports::{
+    Body as _, Piece, Ports, ReadFault, SendFault, Unavailable, UpstreamReply, UpstreamRequest,
+};
+use crate::gateway::record::CallRecord;
+use crate::limit::protocol::{Command, Reply};
+use crate::policy::Placement;
+use crate::time::{UnixMillis, Wait};
+
+/// The binding of the analytics dataset, if there is one.
+const ANALYTICS: &str = "ANALYTICS";
+/// A client that stops sending its body in the middle is not waited for longer than this.
+const BODY_IDLE: Wait = Wait::seconds(60);
+
+thread_local! {
+    static MEMORY: Rc<Memory> = Rc::default();
+}
+
+/// The ports of one call.
+#[derive(Clone)]
+pub(super) struct EdgePorts {
+    env: JsValue,
+    request: Request,
+    headers: Headers,
+    placement: Placement,
+    memory: Rc<Memory>,
+}
+
+impl EdgePorts {
+    pub(super) fn new(env: JsValue, request: Request, placement: Placement) -> Self {
+        let headers = request.headers();
+        Self { env, request, headers, placement, memory: MEMORY.with(Rc::clone) }
+    }
+}
+
+impl Ports for EdgePorts {
+    type Body = ReadBody;
+
+    fn now(&self) -> UnixMillis {
+        now()
+    }
+
+    fn header(&self, name: &str) -> Option<String> {
+        self.headers.get(name).ok().flatten()
+    }
+
+    async fn read_body(&self, cap: usize) -> Result<Vec<u8>, ReadFault> {
+        let declared = self.header("content-length").and_then(|length| length.parse::<usize>().ok());
+        if declared.is_some_and(|length| length > cap) {
+            return Err(ReadFault::TooLarge);
+        }
+        let mut body = ReadBody::of(self.request.body()).map_err(|_| ReadFault::Broken)?;
+        let mut whole = Vec::with_capacity(declared.unwrap_or(0));
+        loop {
+            match body.next(BODY_IDLE).await {
+                Piece::Bytes(bytes) if whole.len() + bytes.len() > cap => {
+                    body.cancel();
+                    return Err(ReadFault::TooLarge);
+                }
+                Piece::Bytes(bytes) => whole.extend_from_slice(&bytes),
+                Piece::End => return Ok(whole),
+                Piece::Broken | Piece::TimedOut => return Err(ReadFault::Broken),
+            }
+        }
+    }
+
+    async fn ask(&self, subject: &Subject, command: &Command, within: Wait) -> Result<Reply, Unavailable> {
+        limiter::ask((&self.env, &self.request), &self.placement, (subject, command), within).await
+    }
+
+    async fn send(&self, request: &UpstreamRequest, within: Wait) -> Result<UpstreamReply<ReadBody>, SendFault> {
+        let (outgoing, abort) = outgoing(request).map_err(|_| SendFault::Unreachable)?;
+        let answering = async { JsFuture::from(global_fetch(&outgoing)?).await };
+        match bounded(answering, within).await {
+            None => {
+                abort.abort();
+                Err(SendFault::TimedOut)
+            }
+            Some(Err(_)) => Err(SendFault::Unreachable),
+            Some(Ok(response)) => reply(&response.unchecked_into()).map_err(|_| SendFault::Unreachable),
+        }
+    }
+
+    fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
+    fn log(&self, record: &CallRecord) {
+        console_log(&serde_json::to_string(record).unwrap_or_default());
+        if let Some(dataset) = member(&self.env, ANALYTICS) {
+            let dataset: Dataset = dataset.unchecked_into();
+            // Analytics are for looking at; a failure must not touch the call.
+            let _ = data_point(record).and_then(|point| dataset.write_data_point(&point));
+        }
+    }
+
+    fn warn(&self, message: &str) {
+        console_error(message);
+    }
+}
+
+fn outgoing(request: &UpstreamRequest) -> Result<(Request, AbortController), JsValue> {
+    let headers = Headers::new()?;
+    for (name, value) in &request.headers {
+        headers.set(name, value)?;
+    }
+    let abort = AbortController::new()?;
+    let init = RequestInit::new();
+    init.set_method("POST");
+    init.set_headers(&headers);
+    init.set_body(&Uint8Array::from(request.body.as_bytes()));
+    init.set_redirect(RequestRedirect::Manual);
+    init.set_signal(Some(&abort.signal()));
+    Ok((Request::new_with_str_and_init(&request.url, &init)?, abort))
+}
+
+fn reply(response: &Response) -> Result<UpstreamReply<ReadBody>, JsValue> {
+    let mut headers = Vec::new();
+    for entry in js_sys::try_iter(&response.headers())?.into_iter().flatten() {
+        let entry: Array = entry?.unchecked_into();
+        if let Some((name, value)) = entry.get(0).as_string().zip(entry.get(1).as_string()) {
+            headers.push((name, value));
+        }
+    }
+    Ok(UpstreamReply { status: response.status(), headers, body: ReadBody::of(response.body())? })
+}
+
+/// A call as a point of the dataset: labels in `blobs`, numbers in `doubles`, the subject as its index.
+fn data_point(record: &CallRecord) -> Result<Object, JsValue> {
+    let blobs: Array = record.labels().iter().map(|label| JsValue::from_str(label)).collect();
+    let doubles: Array = record.numbers().iter().map(|number| JsValue::from_f64(*number)).collect();
+    let indexes = Array::of1(&record.subject.as_deref().unwrap_or("").into());
+    let point = Object::new();
+    for (name, list) in [("blobs", blobs), ("doubles", doubles), ("indexes", indexes)] {
+        Reflect::set(&point, &name.into(), &list)?;
+    }
+    Ok(point)
+}

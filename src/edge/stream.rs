@@ -1,0 +1,156 @@
+//! Bodies of upstreams and clients that are streamed to.
+
+use core::cell::{Cell, RefCell};
+use core::future::poll_fn;
+use core::task::{Poll, Waker};
+use std::rc::Rc;
+
+use js_sys::Uint8Array;
+use wasm_bindgen::{JsCast as _, JsValue};
+use wasm_bindgen_futures::{JsFuture, spawn_local};
+use web_sys::{ReadableStream, WritableStreamDefaultWriter};
+
+use super::bounded::Watch;
+use super::js::{ByobReader, IdentityTransformStream, ReadResult};
+use crate::gateway::ports::{Body, Client, Gone, Piece};
+use crate::time::Wait;
+
+/// How much is read at once: the pieces of a fast stream are taken together.
+const BUFFER: u32 = 32 * 1024;
+
+/// A body that is read piece by piece into one buffer, which travels to the platform and back.
+pub(super) struct ReadBody {
+    reader: Option<ByobReader>,
+    buffer: Option<Uint8Array>,
+    pending: Option<JsFuture>,
+    watch: Watch,
+}
+
+impl ReadBody {
+    /// Reads `stream`; without one the body is empty.
+    pub(super) fn of(stream: Option<ReadableStream>) -> Result<Self, JsValue> {
+        let mode = js_sys::Object::new();
+        js_sys::Reflect::set(&mode, &"mode".into(), &"byob".into())?;
+        let reader = match stream {
+            Some(stream) => {
+                let get: js_sys::Function = js_sys::Reflect::get(&stream, &"getReader".into())?.dyn_into()?;
+                Some(get.call1(&stream, &mode)?.unchecked_into())
+            }
+            None => None,
+        };
+        Ok(Self { reader, buffer: None, pending: None, watch: Watch::default() })
+    }
+
+    /// Starts a read, unless one is under way already.
+    fn start(&mut self, reader: &ByobReader) -> Result<JsFuture, JsValue> {
+        if let Some(pending) = self.pending.take() {
+            return Ok(pending);
+        }
+        let buffer = self.buffer.take().unwrap_or_else(|| Uint8Array::new_with_length(BUFFER));
+        reader.read(&buffer).map(JsFuture::from)
+    }
+
+    /// The bytes that were read; the buffer is kept for the next read.
+    fn piece(&mut self, result: Result<JsValue, JsValue>) -> Piece {
+        let Ok(result) = result else { return Piece::Broken };
+        let result: ReadResult = result.unchecked_into();
+        match result.value() {
+            Some(view) if !result.done() => {
+                let bytes = view.to_vec();
+                self.buffer = Some(Uint8Array::new(&view.buffer()));
+                Piece::Bytes(bytes)
+            }
+            _ => {
+                self.reader = None;
+                Piece::End
+            }
+        }
+    }
+}
+
+impl Body for ReadBody {
+    async fn next(&mut self, within: Wait) -> Piece {
+        let Some(reader) = self.reader.clone() else { return Piece::End };
+        let Ok(read) = self.start(&reader) else { return Piece::Broken };
+        // Kept in the body while it is awaited, so that a dropped call to `next` loses nothing.
+        self.pending = Some(read);
+        let (pending, watch) = (&mut self.pending, &self.watch);
+        let reading = poll_fn(|context| match pending.as_mut() {
+            Some(read) => core::pin::Pin::new(read).poll(context),
+            None => Poll::Ready(Err(JsValue::UNDEFINED)),
+        });
+        let Some(result) = watch.bounded(reading, within).await else { return Piece::TimedOut };
+        self.pending = None;
+        self.piece(result)
+    }
+
+    fn cancel(&mut self) {
+        if let Some(reader) = self.reader.take() {
+            if let Ok(cancelled) = reader.cancel() {
+                // Its outcome changes nothing.
+                spawn_local(async move {
+                    let _ = JsFuture::from(cancelled).await;
+                });
+            }
+        }
+    }
+}
+
+/// The client of a stream: the writing end of the answer's body.
+pub(super) struct StreamClient {
+    writer: WritableStreamDefaultWriter,
+    departure: Rc<Departure>,
+    watch: Watch,
+}
+
+/// Whether the client has left, and who waits to hear of it.
+#[derive(Default)]
+struct Departure {
+    gone: Cell<bool>,
+    waker: RefCell<Option<Waker>>,
+}
+
+impl StreamClient {
+    /// A client, and the body that is to be sent to it.
+    pub(super) fn new() -> Result<(Self, ReadableStream), JsValue> {
+        let pipe = IdentityTransformStream::new()?;
+        let writer = pipe.writable().get_writer()?;
+        let departure = Rc::new(Departure::default());
+        let (closed, watched) = (writer.closed(), Rc::clone(&departure));
+        spawn_local(async move {
+            // Resolves when we close, rejects when the client has left.
+            let _ = JsFuture::from(closed).await;
+            watched.gone.set(true);
+            if let Some(waker) = watched.waker.take() {
+                waker.wake();
+            }
+        });
+        Ok((Self { writer, departure, watch: Watch::default() }, pipe.readable()))
+    }
+}
+
+impl Client for StreamClient {
+    async fn write(&mut self, bytes: &[u8], within: Wait) -> Result<(), Gone> {
+        let written = JsFuture::from(self.writer.write_with_chunk(&Uint8Array::from(bytes)));
+        match self.watch.bounded(written, within).await {
+            Some(Ok(_)) => Ok(()),
+            Some(Err(_)) | None => Err(Gone),
+        }
+    }
+
+    async fn gone(&self) {
+        poll_fn(|context| {
+            if self.departure.gone.get() {
+                return Poll::Ready(());
+            }
+            self.departure.waker.replace(Some(context.waker().clone()));
+            Poll::Pending
+        })
+        .await;
+    }
+
+    async fn close(&mut self) {
+        // Fails if the client has left by now, which changes nothing.
+        let _ = JsFuture::from(self.writer.close()).await;
+    }
+}

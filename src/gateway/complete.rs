@@ -1,0 +1,207 @@
+//! The request path of a chat completion.
+//!
+//! Invariant: nothing goes upstream before a reservation, and after one every path carries the hold to its one end.
+
+use super::forward::{Forwarded, forward};
+use super::hold::{Ending, Hold, ask_twice};
+use super::meter::Meter;
+use super::ports::{Ports, ReadFault, Unavailable};
+use super::price::Priced;
+use super::record::CallRecord;
+use super::relay::{Relay, first_event};
+use crate::auth::{CREDENTIAL_HEADERS, Principal, authenticate};
+use crate::dialect::chat::ChatRequest;
+use crate::limit::account::{HoldId, Snapshot, Verdict};
+use crate::limit::protocol::{Command, Reply};
+use crate::policy::{OnUnavailable, Plan, Policy};
+use crate::rejection::{Rejection, UpstreamFault};
+
+/// What a call comes to.
+#[derive(Debug)]
+pub enum Completed<'p, B> {
+    /// A whole answer; its hold is still to be ended.
+    Whole {
+        /// Headers that come from the upstream's.
+        headers: Vec<(String, String)>,
+        /// The body.
+        body: Vec<u8>,
+        /// What is left of the caller's limits.
+        snapshot: Snapshot,
+        /// The hold, and how it ends.
+        hold: (Hold, Ending),
+    },
+    /// A stream, still to be relayed.
+    Stream {
+        /// Headers that come from the upstream's.
+        headers: Vec<(String, String)>,
+        /// What is left of the caller's limits.
+        snapshot: Snapshot,
+        /// The rest of the call.
+        relay: Box<Relay<'p, B>>,
+    },
+}
+
+/// An early end.
+#[derive(Debug)]
+pub struct Refused {
+    /// Why.
+    pub rejection: Rejection,
+    /// What is left of the caller's limits, where that is known.
+    pub snapshot: Option<Snapshot>,
+    /// The hold to be given back, where there is or may be one.
+    pub hold: Option<Hold>,
+}
+
+impl From<Rejection> for Refused {
+    fn from(rejection: Rejection) -> Self {
+        Self { rejection, snapshot: None, hold: None }
+    }
+}
+
+/// Answers a chat completion:
+///
+/// 1. authenticate: credential to principal, else 401
+/// 2. read the body within the plan's cap, else 400, 413 or 415
+/// 3. price it: an upper bound in every unit; a model that is unknown or not allowed is 404
+/// 4. reserve at the caller's object: not yet is 429, never is 400, no answer is 503
+/// 5. (the day's ledger has no rule that a policy could ask for yet)
+/// 6. forward; failed before the first byte: release 4, 502 or 504
+/// 7. relay the reply while the meter watches it go by
+/// 8. settle, in work that outlives the client
+pub async fn complete<'p, P: Ports>(
+    policy: &'p Policy,
+    ports: &P,
+    record: &mut CallRecord,
+) -> Result<Completed<'p, P::Body>, Refused> {
+    // 1
+    let (principal, plan) = caller(policy, ports, record)?;
+    // 2
+    let body = read_body(ports, plan).await?;
+    let request = ChatRequest::read(&body).map_err(Rejection::BadRequest)?;
+    record.stream = request.stream;
+    // 3
+    let priced = Priced::of(policy, plan, &request)?;
+    record.model = Some(priced.named.sent_as.clone());
+    let upstream = policy.upstream(priced.named.model).ok_or(Rejection::PolicyInvalid)?;
+    // 4
+    let (hold, snapshot) = reserve(policy, ports, (&principal, plan), &priced, record).await?;
+    // 6
+    let ask_usage = request.stream && upstream.stream_usage;
+    let sent = request.body_for(&priced.forwarding(ask_usage));
+    let mut meter = Meter::new(request.candidates, ask_usage && !request.usage_asked);
+    let forwarded = match forward(ports, upstream, sent, &policy.bounds).await {
+        Ok(Forwarded::Stream { headers, mut body, first }) => first_event(&mut body, &mut meter, first)
+            .await
+            .map(|()| Forwarded::Stream { headers, body, first }),
+        other => other,
+    };
+    // 7 and 8
+    match forwarded {
+        Err(fault) => Err(upstream_failed(ports, fault, hold, snapshot)),
+        Ok(Forwarded::Whole { headers, body, completion }) => {
+            let hold = answered(ports, hold);
+            let ending = Ending::Settle(priced.charge(completion.usage, completion.seen));
+            Ok(Completed::Whole { headers, body, snapshot, hold: (hold, ending) })
+        }
+        Ok(Forwarded::Stream { headers, body, .. }) => {
+            let (hold, on_disconnect, bounds) = (answered(ports, hold), plan.on_disconnect, policy.bounds);
+            let relay = Box::new(Relay { body, meter, hold, priced, on_disconnect, bounds });
+            Ok(Completed::Stream { headers, snapshot, relay })
+        }
+    }
+}
+
+/// Who calls, and under which plan.
+pub fn caller<'p, P: Ports>(
+    policy: &'p Policy,
+    ports: &P,
+    record: &mut CallRecord,
+) -> Result<(Principal, &'p Plan), Rejection> {
+    let headers = CREDENTIAL_HEADERS.map(|name| ports.header(name));
+    let principal = authenticate(&headers, &policy.keys).map_err(Rejection::Unrecognised)?;
+    record.subject = Some(principal.subject.0.clone());
+    record.plan = Some(principal.plan.clone());
+    let plan = policy.plans.get(&principal.plan).ok_or(Rejection::PolicyInvalid)?;
+    Ok((principal, plan))
+}
+
+async fn read_body<P: Ports>(ports: &P, plan: &Plan) -> Result<Vec<u8>, Rejection> {
+    let encoding = ports.header("content-encoding").filter(|encoding| !encoding.trim().is_empty());
+    if let Some(encoding) = encoding.filter(|encoding| !encoding.trim().eq_ignore_ascii_case("identity")) {
+        return Err(Rejection::BodyEncoded { encoding });
+    }
+    ports.read_body(plan.body_max).await.map_err(|fault| match fault {
+        ReadFault::TooLarge => Rejection::BodyTooLarge { cap: plan.body_max },
+        ReadFault::Broken => Rejection::BadRequest(crate::dialect::chat::BadRequest {
+            message: "the body broke off before its end".to_owned(),
+            param: None,
+            code: None,
+        }),
+    })
+}
+
+/// Holds the estimate, or says why not.
+async fn reserve<P: Ports>(
+    policy: &Policy,
+    ports: &P,
+    (principal, plan): (&Principal, &Plan),
+    priced: &Priced<'_>,
+    record: &mut CallRecord,
+) -> Result<(Hold, Snapshot), Refused> {
+    let (subject, now) = (&principal.subject, ports.now());
+    let call = (plan.name.as_str(), priced.estimate);
+    if let Some((denial, snapshot)) = ports.memory().refusal(subject, call, now) {
+        return Err(Refused { rejection: Rejection::Limited(denial), snapshot: Some(snapshot), hold: None });
+    }
+    let id = HoldId(record.id.clone());
+    let hold = |record: &mut CallRecord, held| {
+        let record = core::mem::take(record);
+        Hold { subject: subject.clone(), id: id.clone(), within: policy.bounds.limiter, held, record }
+    };
+    let (estimate, time) = (priced.estimate, policy.bounds.hold);
+    let command = Command::Reserve { id: id.clone(), plan: plan.name.clone(), estimate, hold: time };
+    let reply = ask_twice(ports, subject, &command, policy.bounds.limiter).await;
+    record.limiter_ms = ports.now().since(record.at).0;
+    let fault = match reply {
+        Ok(Reply::Reserve { verdict: Verdict::Reserved { .. }, snapshot }) => {
+            record.held = Some(estimate.0);
+            return Ok((hold(record, true), snapshot));
+        }
+        Ok(Reply::Reserve { verdict: Verdict::Wait(denial), snapshot }) => {
+            ports.memory().remember(subject, call, (&denial, &snapshot), ports.now());
+            return Err(Refused { rejection: Rejection::Limited(denial), snapshot: Some(snapshot), hold: None });
+        }
+        Ok(Reply::Reserve { verdict: Verdict::NeverFits(denial), snapshot }) => {
+            return Err(Refused { rejection: Rejection::NeverFits(denial), snapshot: Some(snapshot), hold: None });
+        }
+        Ok(other) => Unavailable(format!("an answer to another question: {other:?}")),
+        Err(fault) => fault,
+    };
+    ports.warn(&format!("call {}: the limiter is not available: {}", id.0, fault.0));
+    match plan.on_unavailable {
+        OnUnavailable::Open { per_minute } if ports.memory().may_pass_unchecked(per_minute, ports.now()) => {
+            record.unchecked = true;
+            Ok((hold(record, false), Snapshot::default()))
+        }
+        // The reservation may have been made all the same, so it is given back.
+        _ => Err(Refused {
+            rejection: Rejection::LimiterUnavailable,
+            snapshot: None,
+            hold: Some(hold(record, true)),
+        }),
+    }
+}
+
+/// The hold of a call whose answer has come.
+fn answered<P: Ports>(ports: &P, mut hold: Hold) -> Hold {
+    let record = &mut hold.record;
+    record.upstream_ms = ports.now().since(record.at).0.saturating_sub(record.limiter_ms);
+    record.status = 200;
+    record.verdict = "ok";
+    hold
+}
+
+fn upstream_failed<P: Ports>(ports: &P, fault: UpstreamFault, hold: Hold, snapshot: Snapshot) -> Refused {
+    let hold = answered(ports, hold);
+    Refused { rejection: Rejection::Upstream(fault), snapshot: Some(snapshot), hold: Some(hold) }
+}

@@ -1,0 +1,63 @@
+//! Which headers pass, and which are set.
+//!
+//! Invariant: both directions have an allow-list; what is on neither list does not pass. No list, not even the
+//! policy's, can let a credential, a cookie, an address or a connection's own header through.
+
+use super::ports::UpstreamReply;
+use crate::auth::CREDENTIAL_HEADERS;
+use crate::policy::Upstream;
+
+/// Request headers that pass as they are.
+const REQUEST: [&str; 6] =
+    ["accept", "cache-control", "idempotency-key", "openai-beta", "user-agent", "x-client-request-id"];
+/// Reply headers that pass as they are.
+const REPLY: [&str; 4] = ["cache-control", "openai-model", "openai-processing-ms", "openai-version"];
+/// Headers that never pass, in either direction, whatever the policy lists.
+const NEVER: [&str; 29] = [
+    "accept-encoding", "cdn-loop", "connection", "content-encoding", "content-length", "content-type", "cookie",
+    "expect", "forwarded", "host", "keep-alive", "location", "openai-organization", "openai-project",
+    "proxy-authenticate", "proxy-authorization", "retry-after", "retry-after-ms", "set-cookie", "te", "trailer",
+    "transfer-encoding", "true-client-ip", "upgrade", "via", "www-authenticate", "x-real-ip", "x-request-id",
+    "x-should-retry",
+];
+const NEVER_PREFIXES: [&str; 8] = [
+    "access-control-", "anthropic-ratelimit-", "cf-", "ratelimit", "sec-", "x-forwarded-", "x-ratelimit-", "x-tollgate-",
+];
+
+/// Whether a policy may let this header pass.
+#[must_use]
+pub fn may_pass(name: &str) -> bool {
+    !CREDENTIAL_HEADERS.contains(&name)
+        && !NEVER.contains(&name)
+        && !NEVER_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+}
+
+/// The headers of a call to an upstream.
+#[must_use]
+pub fn request_headers(upstream: &Upstream, header: impl Fn(&str) -> Option<String>) -> Vec<(String, String)> {
+    let listed = upstream.request_headers.iter().map(String::as_str);
+    let passing = REQUEST.into_iter().chain(listed).filter_map(|name| Some((name.to_owned(), header(name)?)));
+    let set = [("content-type", "application/json"), ("accept-encoding", "identity")];
+    let credential = upstream.key.iter().map(|key| ("authorization".to_owned(), format!("Bearer {}", key.0)));
+    passing.chain(set.map(|(name, value)| (name.to_owned(), value.to_owned()))).chain(credential).collect()
+}
+
+/// The headers of an answer that come from the upstream's.
+#[must_use]
+pub fn reply_headers<B>(upstream: &Upstream, reply: &UpstreamReply<B>, stream: bool) -> Vec<(String, String)> {
+    let listed = upstream.response_headers.iter().map(String::as_str);
+    let passing = REPLY
+        .into_iter()
+        .chain(listed)
+        .filter(|name| !(stream && *name == "cache-control"))
+        .filter_map(|name| Some((name.to_owned(), reply.header(name)?.to_owned())));
+    let own = reply.header("x-request-id").map(|id| ("x-upstream-request-id".to_owned(), id.to_owned()));
+    let kind = reply.header("content-type").unwrap_or("application/json");
+    let mut headers: Vec<_> = passing.chain(own).collect();
+    headers.push(("content-type".to_owned(), kind.to_owned()));
+    if stream {
+        headers.push(("cache-control".to_owned(), "no-cache".to_owned()));
+        headers.push(("x-accel-buffering".to_owned(), "no".to_owned()));
+    }
+    headers
+}

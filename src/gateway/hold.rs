@@ -1,0 +1,87 @@
+//! A call's hold, from its reservation to its one end.
+//!
+//! Invariant: a hold ends by `end`, once. A question to the limiter that is not answered is asked once more, with the
+//! same id, which is safe because every command may be repeated; a settlement that is lost all the same is made by the
+//! hold's deadline.
+
+use super::ports::{Ports, Unavailable};
+use super::price::Charged;
+use super::record::CallRecord;
+use crate::auth::Subject;
+use crate::limit::account::HoldId;
+use crate::limit::protocol::{Command, Reply};
+use crate::time::Wait;
+
+/// How a hold ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// With what the call did cost.
+    Settle(Charged),
+    /// With nothing: the call cost nothing.
+    Release,
+}
+
+/// What a call holds, and the record that is written when it ends.
+#[derive(Debug)]
+#[must_use = "a hold has to be ended"]
+pub struct Hold {
+    /// Whose it is.
+    pub subject: Subject,
+    /// The id of the call.
+    pub id: HoldId,
+    /// The bound of a question to the limiter.
+    pub within: Wait,
+    /// Whether there is a hold at all: a call that passed unchecked has none.
+    pub held: bool,
+    /// The record.
+    pub record: CallRecord,
+}
+
+impl Hold {
+    /// Ends the hold, and writes the record.
+    pub async fn end<P: Ports>(mut self, ports: &P, ending: Ending) {
+        let command = match ending {
+            Ending::Settle(charged) => {
+                let cost = *charged.charge.cost();
+                self.record.charged = Some(cost);
+                self.record.exact = Some(matches!(charged.charge, crate::limit::Charge::Exact(_)));
+                self.record.implausible = charged.implausible;
+                Command::Settle { id: self.id.clone(), charge: charged.charge }
+            }
+            Ending::Release => Command::Release { id: self.id.clone() },
+        };
+        if self.held {
+            if let Err(Unavailable(why)) = ask_twice(ports, &self.subject, &command, self.within).await {
+                self.record.unsettled = true;
+                ports.warn(&format!("call {}: the hold was left to its deadline: {why}", self.id.0));
+            }
+        }
+        self.record.total_ms = ports.now().since(self.record.at).0;
+        ports.log(&self.record);
+    }
+
+    /// Keeps the hold open for longer. A failure is no harm: it then ends at its deadline, and the settlement corrects
+    /// it within the grace period.
+    pub async fn extend<P: Ports>(&self, ports: &P, hold: Wait) {
+        if !self.held {
+            return;
+        }
+        let command = Command::Extend { id: self.id.clone(), hold };
+        if let Err(Unavailable(why)) = ask_twice(ports, &self.subject, &command, self.within).await {
+            ports.warn(&format!("call {}: the hold was not extended: {why}", self.id.0));
+        }
+    }
+}
+
+/// Asks, and asks once more if there is no answer: the first question may have been carried out and its answer lost.
+pub async fn ask_twice<P: Ports>(
+    ports: &P,
+    subject: &Subject,
+    command: &Command,
+    within: Wait,
+) -> Result<Reply, Unavailable> {
+    match ports.ask(subject, command, within).await {
+        Ok(reply) => Ok(reply),
+        Err(_) => ports.ask(subject, command, within).await,
+    }
+}

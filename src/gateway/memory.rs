@@ -1,0 +1,149 @@
+//! What one isolate remembers between calls.
+//!
+//! Invariant: nothing here is needed. Forgetting it costs a question to an object; it never admits a call that the
+//! object would refuse, except where the policy says in writing how many may pass unchecked.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+use crate::auth::Subject;
+use crate::limit::Estimate;
+use crate::limit::account::{Denial, Snapshot};
+use crate::time::{UnixMillis, Wait};
+
+/// How many refusals are remembered at most; beyond it all are forgotten, which only costs questions.
+const REFUSALS_MAX: usize = 1_000;
+const MINUTE: Wait = Wait::seconds(60);
+
+/// The isolate's memory.
+#[derive(Debug, Default)]
+pub struct Memory {
+    refusals: RefCell<HashMap<Subject, Refusal>>,
+    unchecked: RefCell<Unchecked>,
+}
+
+/// A firm refusal: until its end the same call is refused whatever happens, since no hold is open that could settle.
+#[derive(Clone, Debug)]
+struct Refusal {
+    plan: String,
+    estimate: Estimate,
+    until: UnixMillis,
+    denial: Denial,
+    snapshot: Snapshot,
+}
+
+/// Calls that passed unchecked in the minute that began at `since`.
+#[derive(Clone, Copy, Debug, Default)]
+struct Unchecked {
+    since: UnixMillis,
+    calls: u64,
+}
+
+impl Memory {
+    /// Remembers a refusal, if it is firm.
+    pub fn remember(
+        &self,
+        subject: &Subject,
+        (plan, estimate): (&str, Estimate),
+        (denial, snapshot): (&Denial, &Snapshot),
+        now: UnixMillis,
+    ) {
+        if !denial.firm {
+            return;
+        }
+        let mut refusals = self.refusals.borrow_mut();
+        if refusals.len() >= REFUSALS_MAX {
+            refusals.clear();
+        }
+        let refusal = Refusal {
+            plan: plan.to_owned(),
+            estimate,
+            until: now.after(denial.wait),
+            denial: denial.clone(),
+            snapshot: snapshot.clone(),
+        };
+        refusals.insert(subject.clone(), refusal);
+    }
+
+    /// The refusal of the very same call, with what is left of its wait. Only a call with the same estimate is the
+    /// same: a smaller one may pass, a larger one waits longer.
+    #[must_use]
+    pub fn refusal(
+        &self,
+        subject: &Subject,
+        (plan, estimate): (&str, Estimate),
+        now: UnixMillis,
+    ) -> Option<(Denial, Snapshot)> {
+        let mut refusals = self.refusals.borrow_mut();
+        let refusal = refusals.get(subject)?;
+        if refusal.until <= now {
+            refusals.remove(subject);
+            return None;
+        }
+        if refusal.plan != plan || refusal.estimate != estimate {
+            return None;
+        }
+        // A clock that went back must not lengthen what was announced.
+        let wait = refusal.until.since(now).min(refusal.denial.wait);
+        Some((Denial { wait, ..refusal.denial.clone() }, refusal.snapshot.seen_at(now)))
+    }
+
+    /// Whether one more call may pass unchecked in this minute.
+    #[must_use]
+    pub fn may_pass_unchecked(&self, per_minute: u64, now: UnixMillis) -> bool {
+        let mut unchecked = self.unchecked.borrow_mut();
+        if now.since(unchecked.since) >= MINUTE {
+            *unchecked = Unchecked { since: now, calls: 0 };
+        }
+        if unchecked.calls >= per_minute {
+            return false;
+        }
+        unchecked.calls += 1;
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limit::{Amount, Cost, Limit, Period, Shape, Unit};
+
+    fn refused(firm: bool) -> (Memory, Subject) {
+        let shape = Shape::Bucket { burst: Amount(1), refill: Amount(1), per: Period::Second };
+        let limit = Limit { name: "rps".to_owned(), unit: Unit::Requests, shape };
+        let denial = Denial { limit, asked: Amount(1), left: 0, wait: Wait(1_000), firm };
+        let (memory, subject) = (Memory::default(), Subject("user:a".to_owned()));
+        let now = UnixMillis(5_000);
+        memory.remember(&subject, ("p", Estimate::default()), (&denial, &Snapshot::default()), now);
+        (memory, subject)
+    }
+
+    fn wait(memory: &Memory, subject: &Subject, estimate: Estimate, now: u64) -> Option<u64> {
+        memory.refusal(subject, ("p", estimate), UnixMillis(now)).map(|(denial, _)| denial.wait.0)
+    }
+
+    #[test]
+    fn a_firm_refusal_is_remembered_to_its_last_millisecond() {
+        let (memory, subject) = refused(true);
+        let other = Estimate(Cost { requests: 2, ..Cost::default() });
+        assert_eq!(wait(&memory, &subject, other, 5_001), None);
+        assert_eq!(wait(&memory, &subject, Estimate::default(), 5_999), Some(1));
+        assert_eq!(wait(&memory, &subject, Estimate::default(), 4_000), Some(1_000));
+        assert_eq!(wait(&memory, &subject, Estimate::default(), 6_000), None);
+        assert_eq!(wait(&memory, &subject, Estimate::default(), 5_500), None);
+    }
+
+    #[test]
+    fn a_refusal_that_a_settlement_could_shorten_is_not() {
+        let (memory, subject) = refused(false);
+        assert_eq!(wait(&memory, &subject, Estimate::default(), 5_001), None);
+    }
+
+    #[test]
+    fn unchecked_calls_are_bounded_by_the_minute() {
+        let memory = Memory::default();
+        let passed = |now| memory.may_pass_unchecked(2, UnixMillis(now));
+        assert_eq!([1_000_000, 1_000_001, 1_059_999].map(passed), [true, true, false]);
+        assert_eq!([1_060_000, 1_060_000, 1_060_000].map(passed), [true, true, false]);
+    }
+}

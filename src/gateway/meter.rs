@@ -1,0 +1,238 @@
+//! Watching a stream go by.
+//!
+//! Invariant: what is relayed is what came in, byte for byte, but for the usage event that we asked for and the client
+//! did not, and whatever comes after the end. An end that was not announced is told apart from one that was.
+
+use crate::dialect::reply::{Chunk, Seen};
+use crate::dialect::sse::{Frame, Framer, fields};
+use crate::dialect::usage::Usage;
+
+/// How a stream stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Nothing has come that says what it is.
+    Silent,
+    /// It is going on.
+    Going,
+    /// Its terminal event has come.
+    Done,
+    /// The upstream has sent an error as an event.
+    Failed,
+}
+
+/// What was seen of a stream so far.
+#[derive(Debug)]
+pub struct Meter {
+    framer: Framer,
+    out: Vec<u8>,
+    tally: Tally,
+}
+
+/// All of a meter but the framer, which is borrowed while it shows frames.
+#[derive(Debug)]
+struct Tally {
+    strip: bool,
+    candidates: u64,
+    stage: Stage,
+    usage: Option<Usage>,
+    usage_event: bool,
+    finished: Vec<u64>,
+    seen: Seen,
+    stripped: bool,
+}
+
+impl Meter {
+    /// A meter for a stream of `candidates` answers; `strip` takes the usage event out.
+    #[must_use]
+    pub fn new(candidates: u64, strip: bool) -> Self {
+        let tally = Tally {
+            strip,
+            candidates,
+            stage: Stage::Silent,
+            usage: None,
+            usage_event: false,
+            finished: Vec::new(),
+            seen: Seen::default(),
+            stripped: false,
+        };
+        Self { framer: Framer::default(), out: Vec::new(), tally }
+    }
+
+    /// Takes the next bytes.
+    pub fn push(&mut self, bytes: &[u8]) {
+        let (tally, out) = (&mut self.tally, &mut self.out);
+        self.framer.push(bytes, |frame| tally.take(frame, out));
+    }
+
+    /// Takes the end of the upstream's connection. Whether it ended as a stream does: with its terminal event, or at
+    /// least with a reason for every candidate.
+    pub fn finish(&mut self) -> bool {
+        let (tally, out) = (&mut self.tally, &mut self.out);
+        self.framer.finish(|frame| {
+            let before = out.len();
+            tally.take(frame, out);
+            // Several clients drop a last event that lacks its blank line.
+            if matches!(frame, Frame::Event(_)) && out.len() > before {
+                out.extend_from_slice(if frame_ends_line(frame) { b"\n" } else { b"\n\n" });
+            }
+        });
+        self.tally.is_whole()
+    }
+
+    /// What is to be sent on now.
+    pub fn take_out(&mut self) -> Vec<u8> {
+        core::mem::take(&mut self.out)
+    }
+
+    /// Whether anything is to be sent on now.
+    #[must_use]
+    pub fn has_out(&self) -> bool {
+        !self.out.is_empty()
+    }
+
+    /// How the stream stands.
+    #[must_use]
+    pub fn stage(&self) -> Stage {
+        self.tally.stage
+    }
+
+    /// The last usage.
+    #[must_use]
+    pub fn usage(&self) -> Option<Usage> {
+        self.tally.usage
+    }
+
+    /// The output so far.
+    #[must_use]
+    pub fn seen(&self) -> Seen {
+        self.tally.seen
+    }
+}
+
+fn frame_ends_line(frame: Frame<'_>) -> bool {
+    matches!(frame, Frame::Event(bytes) if bytes.ends_with(b"\n") || bytes.ends_with(b"\r"))
+}
+
+impl Tally {
+    fn take(&mut self, frame: Frame<'_>, out: &mut Vec<u8>) {
+        if matches!(self.stage, Stage::Done | Stage::Failed) {
+            if matches!(frame, Frame::LineFeed(_)) && !core::mem::take(&mut self.stripped) {
+                out.extend_from_slice(b"\n");
+            }
+            return;
+        }
+        match frame {
+            Frame::Comment(bytes) => out.extend_from_slice(bytes),
+            Frame::LineFeed(bytes) if !self.stripped => out.extend_from_slice(bytes),
+            Frame::LineFeed(_) => {}
+            Frame::Oversize(bytes) => {
+                self.stage = Stage::Going;
+                self.seen.add_unread(bytes.len());
+                out.extend_from_slice(bytes);
+            }
+            Frame::Event(bytes) => {
+                self.stripped = self.event(bytes);
+                if !self.stripped {
+                    out.extend_from_slice(bytes);
+                }
+                return;
+            }
+        }
+        self.stripped = false;
+    }
+
+    /// Takes an event; whether it is to be left out.
+    fn event(&mut self, bytes: &[u8]) -> bool {
+        let fields = fields(bytes);
+        let Some(data) = fields.data else { return false };
+        let chunk = Chunk::read(fields.event.as_deref(), &data);
+        self.usage = chunk.usage.or(self.usage);
+        self.usage_event |= chunk.usage_only;
+        self.seen.add(chunk.seen);
+        for candidate in chunk.finished {
+            if !self.finished.contains(&candidate) && (self.finished.len() as u64) < self.candidates {
+                self.finished.push(candidate);
+            }
+        }
+        self.stage = match (chunk.done, chunk.error) {
+            (true, _) => Stage::Done,
+            (false, true) => Stage::Failed,
+            (false, false) => Stage::Going,
+        };
+        self.strip && chunk.usage_only
+    }
+
+    fn is_whole(&self) -> bool {
+        self.stage == Stage::Done || self.usage_event || self.finished.len() as u64 >= self.candidates.max(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limit::Tokens;
+
+    const ROLE: &str = "data: {\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\"}}]}\n\n";
+    const TEXT: &str = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Volga, \"}}]}\n\n";
+    const STOP: &str = "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n";
+    const USAGE: &str = "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":40,\"completion_tokens\":30}}\n\n";
+    const DONE: &str = "data: [DONE]\n\n";
+
+    /// What is relayed of `events`, how it stands, and whether it is whole.
+    fn relayed(events: &[&str], strip: bool, size: usize) -> (String, Stage, bool) {
+        let mut meter = Meter::new(1, strip);
+        for chunk in events.concat().as_bytes().chunks(size) {
+            meter.push(chunk);
+        }
+        let whole = meter.finish();
+        (String::from_utf8(meter.take_out()).unwrap(), meter.stage(), whole)
+    }
+
+    #[test]
+    fn the_usage_event_is_left_out_only_if_nobody_asked() {
+        let events = [ROLE, TEXT, STOP, USAGE, DONE];
+        for size in [1, 7, 10_000] {
+            assert_eq!(relayed(&events, false, size), (events.concat(), Stage::Done, true));
+            assert_eq!(relayed(&events, true, size), ([ROLE, TEXT, STOP, DONE].concat(), Stage::Done, true));
+            let crlf = events.map(|event| event.replace('\n', "\r\n"));
+            let want = [0, 1, 2, 4].map(|place: usize| crlf[place].clone()).concat();
+            let crlf = crlf.each_ref().map(String::as_str);
+            assert_eq!(relayed(&crlf, true, size), (want, Stage::Done, true));
+        }
+    }
+
+    #[test]
+    fn nothing_is_relayed_after_the_end() {
+        assert_eq!(relayed(&[TEXT, DONE, TEXT], false, 10_000).0, [TEXT, DONE].concat());
+        let error = "data: {\"error\":{\"message\":\"overloaded\"}}\n\n";
+        assert_eq!(relayed(&[TEXT, error, DONE], false, 9), ([TEXT, error].concat(), Stage::Failed, false));
+    }
+
+    #[test]
+    fn the_ends_are_told_apart() {
+        assert!(!relayed(&[ROLE, TEXT], false, 5).2);
+        assert!(relayed(&[ROLE, TEXT, STOP], false, 5).2);
+        let mut two = Meter::new(2, false);
+        two.push(STOP.as_bytes());
+        assert!(!two.finish());
+    }
+
+    #[test]
+    fn a_last_event_gets_the_blank_line_that_it_lacks() {
+        let cut = |by: usize| relayed(&[TEXT, &USAGE[..USAGE.len() - by]], false, 4);
+        assert_eq!(cut(2), ([TEXT, USAGE].concat(), Stage::Going, true));
+        assert_eq!(cut(1), ([TEXT, USAGE].concat(), Stage::Going, true));
+    }
+
+    #[test]
+    fn output_is_seen_without_usage() {
+        let mut meter = Meter::new(1, true);
+        meter.push(ROLE.as_bytes());
+        assert!(!meter.seen().any() && meter.stage() == Stage::Going);
+        meter.push(TEXT.as_bytes());
+        assert_eq!(meter.seen().tokens(), Tokens(2));
+        assert_eq!(meter.usage(), None);
+        meter.push(USAGE.as_bytes());
+        assert_eq!(meter.usage().and_then(|usage| usage.output()), Some(Tokens(30)));
+    }
+}

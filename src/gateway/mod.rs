@@ -1,0 +1,209 @@
+//! From a request to an answer.
+//!
+//! Invariant: only the routes of a fixed table exist, matched as they are written; whatever happens on one of them, the
+//! answer has a request id, the error shape is the same, and the call is written down once.
+
+pub mod complete;
+mod cors;
+mod forward;
+pub mod header_policy;
+pub mod hold;
+pub mod memory;
+mod meter;
+pub mod ports;
+pub mod price;
+pub mod record;
+pub mod relay;
+mod views;
+
+use serde_json::Value;
+
+use complete::{Completed, Refused, complete};
+use hold::{Ending, Hold};
+use ports::Ports;
+use record::CallRecord;
+use relay::Relay;
+
+use crate::limit::account::Snapshot;
+use crate::policy::{Cors, Faults, Policy};
+use crate::rate_headers::rate_headers;
+use crate::rejection::Rejection;
+
+/// What a caller sends, but for headers and body, which are asked for when needed.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// The id of the call: unguessable, made by the edge.
+    pub id: String,
+    /// The method, in upper case.
+    pub method: String,
+    /// The path as it was written, without the query.
+    pub path: String,
+}
+
+/// The beginning of an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Head {
+    /// The status.
+    pub status: u16,
+    /// The headers.
+    pub headers: Vec<(String, String)>,
+}
+
+/// An answer.
+#[derive(Debug)]
+pub enum Answer<'p, B> {
+    /// A whole one; where there is a hold, it still has to be ended, in work that outlives the client.
+    Whole {
+        /// Its beginning.
+        head: Head,
+        /// Its body.
+        body: Vec<u8>,
+        /// The hold, and how it ends.
+        hold: Option<(Hold, Ending)>,
+    },
+    /// A stream, still to be relayed.
+    Stream {
+        /// Its beginning.
+        head: Head,
+        /// The rest of the call.
+        relay: Box<Relay<'p, B>>,
+    },
+}
+
+/// What a route does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Route {
+    Chat,
+    Models,
+    Usage,
+    Health,
+}
+
+/// Every route: path, method, what it does.
+const ROUTES: [(&str, &str, Route); 4] = [
+    ("/v1/chat/completions", "POST", Route::Chat),
+    ("/v1/models", "GET", Route::Models),
+    ("/v1/usage", "GET", Route::Usage),
+    ("/healthz", "GET", Route::Health),
+];
+
+/// Answers a call.
+pub async fn handle<'p, P: Ports>(policy: &'p Result<Policy, Faults>, ports: &P, call: &Call) -> Answer<'p, P::Body> {
+    let no_cors = Cors::default();
+    let cors = policy.as_ref().map_or(&no_cors, |policy| &policy.cors);
+    let mut frame = Frame { id: call.id.clone(), headers: cors::answer_headers(cors, ports.header("origin").as_deref()) };
+    let found = ROUTES.iter().find(|(path, _, _)| *path == call.path);
+    let mut record = CallRecord { id: call.id.clone(), at: ports.now(), route: found.map_or("", |route| route.0), ..CallRecord::default() };
+    let Some((_, method, route)) = found else {
+        let rejection = Rejection::UnknownUrl { method: call.method.clone(), path: call.path.clone() };
+        return frame.refusal(ports, record, rejection.into());
+    };
+    if call.method == "OPTIONS" && cors::is_on(cors) {
+        let asked = ports.header("access-control-request-headers");
+        let origin = ports.header("origin");
+        frame.headers.extend(cors::preflight_headers(cors, origin.as_deref(), method, asked.as_deref()));
+        return frame.whole(204, Vec::new(), Vec::new(), None);
+    }
+    if call.method != *method {
+        let rejection = Rejection::MethodNotAllowed { method: call.method.clone(), allow: method };
+        return frame.refusal(ports, record, rejection.into());
+    }
+    if *route == Route::Health {
+        let (status, body) = views::health(policy);
+        return frame.json(status, &body, Vec::new());
+    }
+    let Ok(policy) = policy else {
+        return frame.refusal(ports, record, Rejection::PolicyInvalid.into());
+    };
+    let answered = match route {
+        Route::Chat => match complete(policy, ports, &mut record).await {
+            Ok(completed) => return frame.completed(completed),
+            Err(refused) => Err(refused),
+        },
+        Route::Models => views::models(policy, ports, &mut record).map(|body| (body, Snapshot::default())).map_err(Refused::from),
+        Route::Usage => views::usage(policy, ports, &mut record).await.map_err(Refused::from),
+        Route::Health => Ok((Value::Null, Snapshot::default())),
+    };
+    match answered {
+        Ok((body, snapshot)) => {
+            (record.status, record.verdict) = (200, "ok");
+            ports.log(&record);
+            frame.json(200, &body, rate_headers(&snapshot))
+        }
+        Err(refused) => frame.refusal(ports, record, refused),
+    }
+}
+
+/// What all answers to a call have in common.
+struct Frame {
+    id: String,
+    headers: Vec<(String, String)>,
+}
+
+impl Frame {
+    fn head(self, status: u16, headers: Vec<(String, String)>) -> Head {
+        let mut all = vec![("x-request-id".to_owned(), self.id)];
+        all.extend(headers);
+        all.extend(self.headers);
+        Head { status, headers: all }
+    }
+
+    fn whole<'p, B>(
+        self,
+        status: u16,
+        headers: Vec<(String, String)>,
+        body: Vec<u8>,
+        hold: Option<(Hold, Ending)>,
+    ) -> Answer<'p, B> {
+        Answer::Whole { head: self.head(status, headers), body, hold }
+    }
+
+    fn json<'p, B>(self, status: u16, body: &Value, mut headers: Vec<(String, String)>) -> Answer<'p, B> {
+        headers.push(("content-type".to_owned(), "application/json".to_owned()));
+        headers.push(("cache-control".to_owned(), "no-store".to_owned()));
+        self.whole(status, headers, body.to_string().into_bytes(), None)
+    }
+
+    fn completed<B>(self, completed: Completed<'_, B>) -> Answer<'_, B> {
+        match completed {
+            Completed::Whole { mut headers, body, snapshot, hold } => {
+                headers.extend(rate_headers(&snapshot));
+                self.whole(200, headers, body, Some(hold))
+            }
+            Completed::Stream { mut headers, snapshot, relay } => {
+                headers.extend(rate_headers(&snapshot));
+                Answer::Stream { head: self.head(200, headers), relay }
+            }
+        }
+    }
+
+    /// Refuses, and writes the call down: at once, or when its hold has been given back.
+    fn refusal<'p, P: Ports>(self, ports: &P, mut record: CallRecord, refused: Refused) -> Answer<'p, P::Body> {
+        let Refused { rejection, snapshot, hold } = refused;
+        let parts = rejection.parts();
+        let note = |record: &mut CallRecord| {
+            record.status = parts.status;
+            record.verdict = rejection.code();
+            if let Rejection::Limited(denial) | Rejection::NeverFits(denial) = &rejection {
+                record.limited_by = Some(denial.limit.name.clone());
+                record.wait_ms = (denial.wait.0 > 0).then_some(denial.wait.0);
+            }
+        };
+        let hold = match hold {
+            Some(mut hold) => {
+                note(&mut hold.record);
+                Some((hold, Ending::Release))
+            }
+            None => {
+                note(&mut record);
+                record.total_ms = ports.now().since(record.at).0;
+                ports.log(&record);
+                None
+            }
+        };
+        let mut headers = vec![("content-type".to_owned(), "application/json".to_owned())];
+        headers.extend(snapshot.iter().flat_map(rate_headers));
+        headers.extend(parts.headers.clone());
+        self.whole(parts.status, headers, parts.body().into_bytes(), hold)
+    }
+}

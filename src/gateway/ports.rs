@@ -1,0 +1,134 @@
+//! What the gateway needs from outside.
+//!
+//! Invariant: every port has two implementations, the platform's in `edge` and the tests' in memory; nothing here names
+//! a platform type.
+
+use crate::auth::Subject;
+use crate::limit::protocol::{Command, Reply};
+use crate::time::{UnixMillis, Wait};
+
+use super::memory::Memory;
+use super::record::CallRecord;
+
+/// Everything outside of one call.
+#[expect(async_fn_in_trait, reason = "the platform has one thread; its futures are not Send and need not be")]
+pub trait Ports {
+    /// The body of an upstream's reply.
+    type Body: Body;
+
+    /// The time.
+    fn now(&self) -> UnixMillis;
+
+    /// A header of the caller's request, by its lower-case name.
+    fn header(&self, name: &str) -> Option<String>;
+
+    /// The body of the caller's request, if it is not larger than `cap` bytes.
+    async fn read_body(&self, cap: usize) -> Result<Vec<u8>, ReadFault>;
+
+    /// One question to a subject's object, bounded in time.
+    async fn ask(&self, subject: &Subject, command: &Command, within: Wait) -> Result<Reply, Unavailable>;
+
+    /// One call to an upstream; its answer's head has to come within the bound.
+    async fn send(&self, request: &UpstreamRequest, within: Wait) -> Result<UpstreamReply<Self::Body>, SendFault>;
+
+    /// What this isolate remembers.
+    fn memory(&self) -> &Memory;
+
+    /// Writes the call down, once, when it has ended.
+    fn log(&self, record: &CallRecord);
+
+    /// Writes down a failure that nobody is told of.
+    fn warn(&self, message: &str);
+}
+
+/// The body of an upstream's reply, in pieces.
+#[expect(async_fn_in_trait, reason = "the platform has one thread; its futures are not Send and need not be")]
+pub trait Body {
+    /// The next piece. A future that is dropped loses nothing: the next call returns the piece that it waited for.
+    async fn next(&mut self, within: Wait) -> Piece;
+
+    /// Ends the upstream's call, if it has not ended.
+    fn cancel(&mut self);
+}
+
+/// What comes next of a body.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Piece {
+    /// Bytes.
+    Bytes(Vec<u8>),
+    /// Its end.
+    End,
+    /// The connection broke.
+    Broken,
+    /// Nothing, for longer than the bound.
+    TimedOut,
+}
+
+/// The client, while a stream is relayed to it.
+#[expect(async_fn_in_trait, reason = "the platform has one thread; its futures are not Send and need not be")]
+pub trait Client {
+    /// Hands bytes on; returns when the client's side has taken them.
+    async fn write(&mut self, bytes: &[u8], within: Wait) -> Result<(), Gone>;
+
+    /// Returns when the client has left.
+    async fn gone(&self);
+
+    /// Ends the answer cleanly.
+    async fn close(&mut self);
+}
+
+/// The client has left, or takes nothing any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gone;
+
+/// Why a request's body could not be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadFault {
+    /// It is larger than the cap.
+    TooLarge,
+    /// It broke off.
+    Broken,
+}
+
+/// A question was not answered: a binding is missing, the object threw, or the bound passed. The text is for the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unavailable(pub String);
+
+/// A call to an upstream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UpstreamRequest {
+    /// Where.
+    pub url: String,
+    /// Headers, by lower-case name.
+    pub headers: Vec<(String, String)>,
+    /// The body.
+    pub body: String,
+}
+
+/// An upstream's answer.
+#[derive(Debug)]
+pub struct UpstreamReply<B> {
+    /// Its status.
+    pub status: u16,
+    /// Its headers, by lower-case name.
+    pub headers: Vec<(String, String)>,
+    /// Its body.
+    pub body: B,
+}
+
+impl<B> UpstreamReply<B> {
+    /// A header by its lower-case name.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(header, _)| header == name).map(|(_, value)| value.as_str())
+    }
+}
+
+/// Why there is no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SendFault {
+    /// No connection.
+    Unreachable,
+    /// No answer's head within the bound.
+    TimedOut,
+}

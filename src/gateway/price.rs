@@ -1,0 +1,99 @@
+//! From a request to what it may cost, and from an answer to what it did.
+//!
+//! Invariant: what is held is what can be charged. The output cap that is priced is the one that is sent upstream, and
+//! a usage beyond what the model can take is charged at what it can take.
+
+use crate::dialect::chat::{BadRequest, ChatRequest, Forwarding};
+use crate::dialect::reply::Seen;
+use crate::dialect::usage::Usage;
+use crate::limit::{Charge, Estimate, Tokens};
+use crate::policy::{AboveMax, NamedModel, Plan, Policy};
+use crate::pricing::TokenCount;
+use crate::rejection::Rejection;
+
+/// A request with its price.
+#[derive(Clone, Debug)]
+pub struct Priced<'p> {
+    /// The model that serves it.
+    pub named: NamedModel<'p>,
+    /// The cap that is held and sent.
+    pub output_cap: Tokens,
+    /// The most that it can cost.
+    pub estimate: Estimate,
+    /// The most that the model can write for it, cap or not.
+    output_ceiling: Tokens,
+}
+
+/// What a call is charged, and whether its usage was beyond belief.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Charged {
+    /// The charge.
+    pub charge: Charge,
+    /// The usage was beyond what the model can take.
+    pub implausible: bool,
+}
+
+impl<'p> Priced<'p> {
+    /// Prices a request under a plan.
+    ///
+    /// # Errors
+    /// If the model is not the plan's to call, or a number is beyond what the plan allows.
+    pub fn of(policy: &'p Policy, plan: &Plan, request: &ChatRequest<'_>) -> Result<Self, Rejection> {
+        let named = policy
+            .model(plan, &request.model)
+            .ok_or_else(|| Rejection::ModelNotFound { model: request.model.clone() })?;
+        let output_max = plan.output_max_for(named.model);
+        if output_max == Tokens(0) {
+            return Err(out_of_range("model", format!("the model `{}` writes no text", request.model)));
+        }
+        if request.candidates > plan.candidates_max {
+            let want = format!("`n` is {}, want at most {}", request.candidates, plan.candidates_max);
+            return Err(out_of_range("n", want));
+        }
+        let asked = request.output_cap().unwrap_or(plan.output_default);
+        if asked > output_max && request.output_cap().is_some() && plan.output_above_max == AboveMax::Refuse {
+            let want = format!("the output cap is {}, want at most {}", asked.0, output_max.0);
+            return Err(out_of_range("max_completion_tokens", want));
+        }
+        let output_cap = asked.min(output_max);
+        let over_all = |each: Tokens| {
+            Tokens(each.0.saturating_mul(request.candidates).saturating_add(request.predicted.0))
+        };
+        let input = request.prompt.bound(named.model.sizes);
+        let estimate = named.model.price.estimate(input, over_all(output_cap));
+        let output_ceiling = over_all(named.model.output_max);
+        Ok(Self { named, output_cap, estimate, output_ceiling })
+    }
+
+    /// What has to be changed in the body.
+    #[must_use]
+    pub fn forwarding(&self, ask_usage: bool) -> Forwarding<'_> {
+        Forwarding {
+            model: &self.named.sent_as,
+            output_cap: self.output_cap,
+            cap_field: &self.named.model.cap_field,
+            ask_usage,
+        }
+    }
+
+    /// The charge for an answer: its usage if that is whole, else what is known and, for the rest, what was seen.
+    #[must_use]
+    pub fn charge(&self, usage: Option<Usage>, seen: Seen) -> Charged {
+        let (ceiling, context) = (self.output_ceiling, self.named.model.sizes.context);
+        let usage = usage.unwrap_or_default();
+        let counts = usage.counts();
+        let known = counts.unwrap_or_else(|| TokenCount {
+            input: usage.input().unwrap_or(self.estimate.0.input),
+            cached_input: usage.cached_input(),
+            output: usage.output().unwrap_or_else(|| seen.tokens().min(self.estimate.0.output)),
+        });
+        let believed = TokenCount { input: known.input.min(context), output: known.output.min(ceiling), ..known };
+        let cost = self.named.model.price.cost(believed);
+        let charge = if counts.is_some() { Charge::Exact(cost) } else { Charge::AtLeast(cost) };
+        Charged { charge, implausible: believed != known }
+    }
+}
+
+fn out_of_range(param: &str, message: String) -> Rejection {
+    Rejection::BadRequest(BadRequest { message, param: Some(param.to_owned()), code: None })
+}

@@ -1,0 +1,107 @@
+//! What is written down of a call: one line, once it has ended.
+//!
+//! Invariant: no prompt, no answer, no credential and no address. The subject is the opaque one.
+
+use serde::Serialize;
+
+use crate::limit::Cost;
+use crate::time::UnixMillis;
+
+/// One call, from its arrival to its settlement.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct CallRecord {
+    /// The id that the answer carries as `x-request-id`; the hold has it too.
+    pub id: String,
+    /// What was called.
+    pub route: &'static str,
+    /// When it came in.
+    pub at: UnixMillis,
+    /// The status of the answer.
+    pub status: u16,
+    /// How it ended: `ok`, or the code of the rejection or the failure.
+    pub verdict: &'static str,
+    /// Who called.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subject: Option<String>,
+    /// Under which plan.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plan: Option<String>,
+    /// Which model, as it was sent upstream.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Whether the answer was a stream.
+    pub stream: bool,
+    /// The limit that refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limited_by: Option<String>,
+    /// The wait that was announced.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wait_ms: Option<u64>,
+    /// What was held.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub held: Option<Cost>,
+    /// What was charged; absent if nothing was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub charged: Option<Cost>,
+    /// Whether the charge is the provider's own usage.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exact: Option<bool>,
+    /// The provider reported more than the model can take; charged was what it can.
+    #[serde(skip_serializing_if = "is_false")]
+    pub implausible: bool,
+    /// The call passed without a hold, as the policy allows.
+    #[serde(skip_serializing_if = "is_false")]
+    pub unchecked: bool,
+    /// The client left before the end.
+    #[serde(skip_serializing_if = "is_false")]
+    pub client_left: bool,
+    /// The settlement or release could not be delivered; the hold's deadline ends it.
+    #[serde(skip_serializing_if = "is_false")]
+    pub unsettled: bool,
+    /// Until the limiter had answered.
+    pub limiter_ms: u64,
+    /// From then until the upstream's answer could be judged.
+    pub upstream_ms: u64,
+    /// From arrival to settlement.
+    pub total_ms: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+fn is_false(flag: &bool) -> bool {
+    !*flag
+}
+
+impl CallRecord {
+    /// The labels of the call as analytics has them, in a fixed order: verdict, route, plan, model, limit, stream.
+    #[must_use]
+    pub fn labels(&self) -> [&str; 6] {
+        [
+            self.verdict,
+            self.route,
+            self.plan.as_deref().unwrap_or(""),
+            self.model.as_deref().unwrap_or(""),
+            self.limited_by.as_deref().unwrap_or(""),
+            if self.stream { "stream" } else { "plain" },
+        ]
+    }
+
+    /// The numbers of the call as analytics has them, in a fixed order: status, announced wait, held and charged
+    /// billionths of a dollar, charged input and output tokens, and the three times in milliseconds.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "analytics has nothing but doubles; all of these are below 2^53")]
+    pub fn numbers(&self) -> [f64; 9] {
+        let (held, charged) = (self.held.unwrap_or_default(), self.charged.unwrap_or_default());
+        [
+            u64::from(self.status),
+            self.wait_ms.unwrap_or(0),
+            held.usd.0,
+            charged.usd.0,
+            charged.input.0,
+            charged.output.0,
+            self.limiter_ms,
+            self.upstream_ms,
+            self.total_ms,
+        ]
+        .map(|number| number as f64)
+    }
+}

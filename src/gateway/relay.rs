@@ -1,0 +1,177 @@
+//! Relaying a stream and settling it.
+//!
+//! Invariant: however a stream ends (its terminal event, an error, silence, a break, a client that leaves or takes
+//! nothing any more), its hold ends once, and the client never sees a clean end of an answer that is not whole.
+
+use core::pin::pin;
+
+use futures_util::future::{Either, select};
+
+use super::hold::{Ending, Hold};
+use super::meter::{Meter, Stage};
+use super::ports::{Body, Client, Piece, Ports};
+use super::price::Priced;
+use crate::policy::{Bounds, OnDisconnect};
+use crate::rejection::UpstreamFault;
+use crate::time::{UnixMillis, Wait};
+
+/// A stream that has begun, and the hold that it has to settle.
+#[derive(Debug)]
+#[must_use = "a relay has to run, or its hold ends at its deadline"]
+pub struct Relay<'p, B> {
+    /// The upstream's answer.
+    pub body: B,
+    /// What was read of it already, and what is to be sent on.
+    pub meter: Meter,
+    /// What the call holds.
+    pub hold: Hold,
+    /// What it was priced at.
+    pub priced: Priced<'p>,
+    /// What happens when the client leaves.
+    pub on_disconnect: OnDisconnect,
+    /// The bounds in time.
+    pub bounds: Bounds,
+}
+
+/// Why relaying stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stop {
+    /// The answer is whole, or the upstream itself has said that it is not.
+    Ended,
+    /// The upstream stopped short.
+    Short,
+    /// The upstream sent nothing for too long.
+    Silent,
+    /// The client has left.
+    Left,
+}
+
+/// Reads until the stream says what it is: its first event, or a comment, which is relayed at once.
+///
+/// # Errors
+/// If it is an error, ends, or takes too long.
+pub async fn first_event(body: &mut impl Body, meter: &mut Meter, within: Wait) -> Result<(), UpstreamFault> {
+    while meter.stage() == Stage::Silent && !meter.has_out() {
+        match body.next(within).await {
+            Piece::Bytes(bytes) => meter.push(&bytes),
+            Piece::TimedOut => {
+                body.cancel();
+                return Err(UpstreamFault::Timeout);
+            }
+            Piece::Broken => return Err(UpstreamFault::Invalid),
+            Piece::End => {
+                meter.finish();
+                if meter.stage() == Stage::Silent {
+                    return Err(UpstreamFault::Invalid);
+                }
+            }
+        }
+    }
+    if meter.stage() == Stage::Failed {
+        body.cancel();
+        return Err(UpstreamFault::Failed { status: 200 });
+    }
+    Ok(())
+}
+
+impl<B: Body> Relay<'_, B> {
+    /// Relays the stream to the client, then settles.
+    pub async fn run<P: Ports>(mut self, ports: &P, client: &mut impl Client) {
+        let stop = self.relay(ports, client).await;
+        let left = match (stop, self.on_disconnect) {
+            (Stop::Left, OnDisconnect::Drain) => {
+                self.drain(ports).await;
+                true
+            }
+            (Stop::Left, OnDisconnect::Cancel) => true,
+            (Stop::Ended, _) => {
+                client.close().await;
+                false
+            }
+            (Stop::Short | Stop::Silent, _) => {
+                let fault = if stop == Stop::Silent { UpstreamFault::Timeout } else { UpstreamFault::Invalid };
+                // The client may have left by now; the charge is the same.
+                let _ = client.write(fault.stream_event().as_bytes(), self.bounds.idle).await;
+                client.close().await;
+                self.hold.record.verdict = "upstream_broke_off";
+                false
+            }
+        };
+        self.body.cancel();
+        self.hold.record.client_left = left;
+        if self.meter.stage() == Stage::Failed {
+            self.hold.record.verdict = "upstream_failed";
+        }
+        let ending = self.ending(stop);
+        self.hold.end(ports, ending).await;
+    }
+
+    async fn relay<P: Ports>(&mut self, ports: &P, client: &mut impl Client) -> Stop {
+        let mut extend_at = self.extend_at(ports.now());
+        loop {
+            let out = self.meter.take_out();
+            // A client that takes nothing for as long as a hold lasts is gone for our purposes.
+            if !out.is_empty() && client.write(&out, self.bounds.hold).await.is_err() {
+                return Stop::Left;
+            }
+            if matches!(self.meter.stage(), Stage::Done | Stage::Failed) {
+                return Stop::Ended;
+            }
+            if ports.now() >= extend_at {
+                self.hold.extend(ports, self.bounds.hold).await;
+                extend_at = self.extend_at(ports.now());
+            }
+            let next = {
+                let next = pin!(self.body.next(self.bounds.idle));
+                let gone = pin!(client.gone());
+                match select(next, gone).await {
+                    Either::Left((piece, _)) => piece,
+                    Either::Right(((), _)) => return Stop::Left,
+                }
+            };
+            match next {
+                Piece::Bytes(bytes) => self.meter.push(&bytes),
+                Piece::TimedOut => return Stop::Silent,
+                Piece::Broken => return Stop::Short,
+                Piece::End => {
+                    let whole = self.meter.finish();
+                    let out = self.meter.take_out();
+                    if !out.is_empty() && client.write(&out, self.bounds.hold).await.is_err() {
+                        return Stop::Left;
+                    }
+                    return if whole || self.meter.stage() == Stage::Failed { Stop::Ended } else { Stop::Short };
+                }
+            }
+        }
+    }
+
+    /// Reads on for the usage alone.
+    async fn drain<P: Ports>(&mut self, ports: &P) {
+        let until = ports.now().after(self.bounds.drain);
+        while !matches!(self.meter.stage(), Stage::Done | Stage::Failed) {
+            let rest = until.since(ports.now());
+            match self.body.next(rest.min(self.bounds.idle)).await {
+                Piece::Bytes(bytes) if rest.0 > 0 => self.meter.push(&bytes),
+                Piece::End => {
+                    self.meter.finish();
+                    return;
+                }
+                _ => return,
+            }
+            self.meter.take_out();
+        }
+    }
+
+    /// A stream that failed before any output costs nothing; everything else what is known or was seen.
+    fn ending(&self, stop: Stop) -> Ending {
+        let failed = matches!(stop, Stop::Short | Stop::Silent) || self.meter.stage() == Stage::Failed;
+        if failed && !self.meter.seen().any() && self.meter.usage().is_none() {
+            return Ending::Release;
+        }
+        Ending::Settle(self.priced.charge(self.meter.usage(), self.meter.seen()))
+    }
+
+    fn extend_at(&self, now: UnixMillis) -> UnixMillis {
+        now.after(Wait(self.bounds.hold.0 / 2))
+    }
+}

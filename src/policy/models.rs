@@ -1,0 +1,78 @@
+//! Reading the models and their aliases.
+
+use std::collections::BTreeMap;
+
+use super::table::{Faults, Table};
+use super::{Model, Upstream};
+use crate::dialect::prompt::PartSizes;
+use crate::limit::{AMOUNT_MAX, Tokens};
+use crate::pricing::{PerMillion, Price};
+
+/// More than any published model reads: a usage beyond it is not believed.
+const CONTEXT_DEFAULT: u64 = 2_000_000;
+/// The most that one image counts in any published price list (2,833 + 8 tiles of 5,667).
+const IMAGE_DEFAULT: u64 = 48_169;
+
+/// Reads `MODELS`.
+pub(super) fn read(mut tables: Table, upstreams: &BTreeMap<String, Upstream>, faults: &mut Faults) -> BTreeMap<String, Model> {
+    let named = tables.tables(faults);
+    named.into_iter().map(|(name, table)| (name.clone(), model(name, table, upstreams, faults))).collect()
+}
+
+fn model(name: String, mut table: Table, upstreams: &BTreeMap<String, Upstream>, faults: &mut Faults) -> Model {
+    for field in ["input", "output"] {
+        table.require(field, "dollars per million tokens as a decimal text", faults);
+    }
+    let mut price = |field: &str| table.money(field, faults).map(PerMillion);
+    let (input, cached_input, output) = (price("input"), price("cached_input"), price("output"));
+    let input = input.unwrap_or_default();
+    let mut tokens = |field: &str, min: u64, default: u64| {
+        Tokens(table.number(field, (min, AMOUNT_MAX), faults).unwrap_or(default))
+    };
+    let output_max = tokens("max_output", 1, 0);
+    let sizes =
+        PartSizes { image: tokens("image_tokens", 0, IMAGE_DEFAULT), context: tokens("context", 1, CONTEXT_DEFAULT) };
+    let cap_field = table
+        .word(
+            "output_field",
+            &[("max_completion_tokens", "max_completion_tokens"), ("max_tokens", "max_tokens")],
+            faults,
+        )
+        .unwrap_or("max_completion_tokens")
+        .to_owned();
+    let upstream = table.text("upstream", "an upstream's name", faults).unwrap_or_else(|| "default".to_owned());
+    if !upstreams.contains_key(&upstream) {
+        faults.add(&table.path("upstream"), "upstream", format!("\"{upstream}\""), "an upstream of UPSTREAMS");
+    }
+    table.finish(faults);
+    let price = Price { input, cached_input: cached_input.unwrap_or(input), output: output.unwrap_or_default() };
+    Model { name, price, output_max, sizes, cap_field, upstream }
+}
+
+/// Aliases by name, each with the model that it ends at.
+pub(super) fn aliases(mut table: Table, models: &BTreeMap<String, Model>, faults: &mut Faults) -> BTreeMap<String, String> {
+    let path = table.own_path().to_owned();
+    let written: BTreeMap<String, String> = table.texts(faults).into_iter().collect();
+    let mut resolved = BTreeMap::new();
+    for name in written.keys() {
+        let path = format!("{path}.{name}");
+        if models.contains_key(name) {
+            faults.add(&path, "alias", "a model's name", "a name of its own: one name cannot have two prices");
+        }
+        let mut target = name;
+        for _ in 0..=written.len() {
+            match written.get(target) {
+                Some(next) => target = next,
+                None => break,
+            }
+        }
+        if models.contains_key(target) {
+            resolved.insert(name.clone(), target.clone());
+        } else if written.contains_key(target) {
+            faults.add(&path, "alias", "a circle", "a model of MODELS at its end");
+        } else {
+            faults.add(&path, "alias", format!("\"{target}\""), "a model of MODELS at its end");
+        }
+    }
+    resolved
+}

@@ -1,0 +1,71 @@
+//! Reading the plans.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::table::{Faults, Table};
+use super::{AboveMax, AllowedModels, Model, OnDisconnect, OnUnavailable, Plan, limits};
+use crate::limit::{AMOUNT_MAX, Tokens};
+
+/// A body is held in memory while it is read and changed; a Worker has 128 MB for all its calls.
+const BODY_MAX: u64 = 25 * 1024 * 1024;
+
+/// Reads `PLANS`.
+pub(super) fn read(mut tables: Table, models: &BTreeMap<String, Model>, faults: &mut Faults) -> BTreeMap<String, Plan> {
+    let named = tables.tables(faults);
+    if named.is_empty() {
+        faults.add("PLANS", "plans", "none", "at least one");
+    }
+    named.into_iter().map(|(name, table)| (name.clone(), plan(name, table, models, faults))).collect()
+}
+
+fn plan(name: String, mut table: Table, models: &BTreeMap<String, Model>, faults: &mut Faults) -> Plan {
+    let plan = Plan {
+        models: allowed(&mut table, models, faults),
+        output_default: Tokens(table.number("output_default", (1, AMOUNT_MAX), faults).unwrap_or(1_024)),
+        output_max: table.number("output_max", (1, AMOUNT_MAX), faults).map(Tokens),
+        output_above_max: table
+            .word("output_above_max", &[("lower", AboveMax::Lower), ("refuse", AboveMax::Refuse)], faults)
+            .unwrap_or(AboveMax::Lower),
+        candidates_max: table.number("n_max", (1, 128), faults).unwrap_or(8),
+        body_max: table
+            .number("body_max", (1, BODY_MAX), faults)
+            .and_then(|bytes| usize::try_from(bytes).ok())
+            .unwrap_or(1_048_576),
+        on_disconnect: table
+            .word("on_disconnect", &[("cancel", OnDisconnect::Cancel), ("drain", OnDisconnect::Drain)], faults)
+            .unwrap_or(OnDisconnect::Cancel),
+        on_unavailable: on_unavailable(&mut table, faults),
+        limits: limits::read(table.table("limits", faults), faults),
+        name,
+    };
+    table.finish(faults);
+    plan
+}
+
+fn allowed(table: &mut Table, models: &BTreeMap<String, Model>, faults: &mut Faults) -> AllowedModels {
+    const WANT: &str = "a list of models, or [\"*\"] for all";
+    table.require("models", WANT, faults);
+    let list: BTreeSet<String> = table.list("models", faults).unwrap_or_default().into_iter().collect();
+    if list.len() == 1 && list.contains("*") {
+        return AllowedModels::All;
+    }
+    for name in list.iter().filter(|name| !models.contains_key(*name)) {
+        faults.add(&table.path("models"), "model", format!("\"{name}\""), "a model of MODELS, with its price");
+    }
+    AllowedModels::Only(list)
+}
+
+fn on_unavailable(table: &mut Table, faults: &mut Faults) -> OnUnavailable {
+    let open = table.word("on_unavailable", &[("closed", false), ("open", true)], faults).unwrap_or(false);
+    let bound = table.number("on_unavailable_per_minute", (1, 100_000), faults);
+    match (open, bound) {
+        (true, Some(per_minute)) => return OnUnavailable::Open { per_minute },
+        (true, None) => table.require("on_unavailable_per_minute", "the most calls per isolate and minute", faults),
+        (false, Some(_)) => {
+            let path = table.path("on_unavailable_per_minute");
+            faults.add(&path, "bound", "a number", "on_unavailable = \"open\" beside it");
+        }
+        (false, None) => {}
+    }
+    OnUnavailable::Closed
+}

@@ -1,0 +1,102 @@
+//! From what is written to what is valid.
+
+use serde_json::Value;
+
+use super::keys::Keys;
+use super::table::{Faults, Table};
+use super::{Bounds, Cors, Placement, Policy, models, plans, upstreams};
+use crate::time::Wait;
+
+/// The most bytes that the platform lets one variable hold.
+pub const VARIABLE_BYTES_MAX: usize = 5 * 1024;
+
+const LOCATION_HINTS: [&str; 9] = ["wnam", "enam", "sam", "weur", "eeur", "apac", "oc", "afr", "me"];
+const JURISDICTIONS: [&str; 2] = ["eu", "fedramp"];
+
+/// Where the policy is written: variables as JSON texts, secrets and single variables by name.
+pub struct Sources<'s> {
+    /// The text of a variable or secret; a table arrives as its JSON.
+    pub variable: &'s dyn Fn(&str) -> Option<String>,
+}
+
+impl Policy {
+    /// Reads and checks everything.
+    ///
+    /// # Errors
+    /// All faults, each as `path: what, got X, want Y`.
+    pub fn read(sources: &Sources<'_>) -> Result<Self, Faults> {
+        let mut faults = Faults::default();
+        let mut policy = variable("POLICY", sources, &mut faults);
+        let upstreams = upstreams::read(variable("UPSTREAMS", sources, &mut faults), sources, &mut faults);
+        let models = models::read(variable("MODELS", sources, &mut faults), &upstreams, &mut faults);
+        let aliases = models::aliases(policy.table("aliases", &mut faults), &models, &mut faults);
+        let plans = plans::read(variable("PLANS", sources, &mut faults), &models, &mut faults);
+        let secret = (sources.variable)("API_KEYS");
+        let keys = Keys::read(secret.as_deref(), |plan| plans.contains_key(plan), &mut faults);
+        let bounds = bounds(policy.table("bounds", &mut faults), &mut faults);
+        let cors = cors(policy.table("cors", &mut faults), &mut faults);
+        let placement = placement(policy.table("placement", &mut faults), &mut faults);
+        policy.finish(&mut faults);
+        if faults.0.is_empty() {
+            Ok(Self { plans, models, aliases, upstreams, keys, bounds, cors, placement })
+        } else {
+            Err(faults)
+        }
+    }
+}
+
+fn variable(name: &str, sources: &Sources<'_>, faults: &mut Faults) -> Table {
+    let Some(text) = (sources.variable)(name) else {
+        faults.add(name, "variable", "nothing", format!("a table [vars.{name}]"));
+        return Table::of(name, Value::Object(serde_json::Map::default()), faults);
+    };
+    if text.len() > VARIABLE_BYTES_MAX {
+        faults.add(name, "size", format!("{} bytes", text.len()), format!("at most {VARIABLE_BYTES_MAX}"));
+    }
+    Table::of(name, serde_json::from_str(&text).unwrap_or(Value::Null), faults)
+}
+
+fn bounds(mut table: Table, faults: &mut Faults) -> Bounds {
+    let path = table.path("hold_ms");
+    let mut millis =
+        |name: &str, default: u64| Wait(table.number(name, (1, 3_600_000), faults).unwrap_or(default));
+    let bounds = Bounds {
+        first_byte: millis("first_byte_ms", 300_000),
+        idle: millis("idle_ms", 60_000),
+        drain: millis("drain_ms", 25_000),
+        limiter: millis("limiter_ms", 2_000),
+        hold: millis("hold_ms", 600_000),
+    };
+    if bounds.hold <= bounds.first_byte {
+        faults.add(&path, "hold", bounds.hold.0, format!("more than first_byte_ms = {}", bounds.first_byte.0));
+    }
+    table.finish(faults);
+    bounds
+}
+
+fn cors(mut table: Table, faults: &mut Faults) -> Cors {
+    let origins = table.list("origins", faults).unwrap_or_default();
+    for origin in &origins {
+        let (scheme, host) = origin.split_once("://").unwrap_or(("", ""));
+        let exact = !scheme.is_empty() && !host.is_empty() && !host.contains(['/', '*', ' ']);
+        if origin != "*" && !exact {
+            let want = "\"*\" or an origin such as \"https://app.example\", without a path";
+            faults.add(&table.path("origins"), "origin", format!("\"{origin}\""), want);
+        }
+    }
+    table.finish(faults);
+    Cors { origins }
+}
+
+fn placement(mut table: Table, faults: &mut Faults) -> Placement {
+    let mut one_of = |name: &str, words: &[&'static str]| {
+        let words: Vec<(&str, &str)> = words.iter().map(|word| (*word, *word)).collect();
+        table.word(name, &words, faults).map(str::to_owned)
+    };
+    let placement = Placement {
+        location_hint: one_of("location_hint", &LOCATION_HINTS),
+        jurisdiction: one_of("jurisdiction", &JURISDICTIONS),
+    };
+    table.finish(faults);
+    placement
+}
