@@ -112,8 +112,7 @@ mod tests {
 
     #[test]
     fn a_price_of_one_dollar_a_million_is_a_thousand_billionths_a_token() {
-        let price =
-            Price { input: per_million("1"), cached_input: per_million("0.1"), output: per_million("2") };
+        let price = Price { input: per_million("1"), cached_input: per_million("0.1"), output: per_million("2") };
         let tokens = TokenCount { input: Tokens(100), cached_input: Tokens(80), output: Tokens(10) };
         assert_eq!(price.cost(tokens).usd, NanoUsd(20_000 + 8_000 + 20_000));
         assert_eq!(price.estimate(Tokens(100), Tokens(10)).0.usd, NanoUsd(120_000));

@@ -17,10 +17,9 @@ const FIELD_INTEGER_MAX: u64 = 999_999_999_999_999;
 #[must_use]
 pub fn rate_headers(snapshot: &Snapshot) -> Vec<(String, String)> {
     let mut headers = Vec::new();
-    for (name, units) in [
-        ("requests", &[Unit::Requests][..]),
-        ("tokens", &[Unit::Tokens, Unit::InputTokens, Unit::OutputTokens][..]),
-    ] {
+    for (name, units) in
+        [("requests", &[Unit::Requests][..]), ("tokens", &[Unit::Tokens, Unit::InputTokens, Unit::OutputTokens][..])]
+    {
         let of_units = snapshot.balances.iter().filter(|balance| units.contains(&balance.limit.unit));
         if let Some(tightest) = of_units.min_by_key(|balance| balance.left(snapshot.open_holds)) {
             let reset = go_duration(tightest.wait_until_full(snapshot.at));
@@ -102,11 +101,7 @@ pub fn go_duration(wait: Wait) -> String {
     if seconds == 0 {
         return if millis == 0 { "0s".to_owned() } else { format!("{millis}ms") };
     }
-    let fraction = if millis == 0 {
-        String::new()
-    } else {
-        format!(".{millis:03}").trim_end_matches('0').to_owned()
-    };
+    let fraction = if millis == 0 { String::new() } else { format!(".{millis:03}").trim_end_matches('0').to_owned() };
     let (hours, minutes, seconds) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
     match (hours, minutes) {
         (0, 0) => format!("{seconds}{fraction}s"),

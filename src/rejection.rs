@@ -324,10 +324,7 @@ fn never_fits(denial: &Denial, code: &str) -> RejectionParts {
         let headers = vec![("x-should-retry".to_owned(), "false".to_owned()), limited_by];
         return RejectionParts { status: 429, headers, error: error("insufficient_quota", code, None, said(denial)) };
     }
-    let message = format!(
-        "{} It can never fit; make it smaller, for example with a lower output cap.",
-        said(denial)
-    );
+    let message = format!("{} It can never fit; make it smaller, for example with a lower output cap.", said(denial));
     RejectionParts {
         status: 400,
         headers: vec![limited_by],

@@ -15,8 +15,20 @@ const OUTPUT_CAPS: [&str; 2] = ["max_completion_tokens", "max_tokens"];
 
 /// Every field that decides what is held, what is sent or where: none may stand twice.
 const READ: [&str; 14] = [
-    "model", "messages", "max_completion_tokens", "max_tokens", "n", "stream", "stream_options", "prediction",
-    "service_tier", "modalities", "audio", "web_search_options", "tools", "functions",
+    "model",
+    "messages",
+    "max_completion_tokens",
+    "max_tokens",
+    "n",
+    "stream",
+    "stream_options",
+    "prediction",
+    "service_tier",
+    "modalities",
+    "audio",
+    "web_search_options",
+    "tools",
+    "functions",
 ];
 
 /// Fields that make a call cost what its request does not show.
@@ -144,13 +156,11 @@ impl<'b> ChatRequest<'b> {
             edits.push(Edit { span: too_large.span.clone(), text: cap.0.to_string() });
         }
         if self.caps.is_empty() {
-            edits.push(match self.null_caps.first() {
-                Some(null) => Edit { span: null.clone(), text: cap.0.to_string() },
-                None => {
-                    let member = format!("{}:{}", quoted(forwarding.cap_field), cap.0);
-                    insert_member(self.body, 0..self.body.len(), &member)
-                }
-            });
+            let member = || format!("{}:{}", quoted(forwarding.cap_field), cap.0);
+            edits.push(self.null_caps.first().map_or_else(
+                || insert_member(self.body, 0..self.body.len(), &member()),
+                |null| Edit { span: null.clone(), text: cap.0.to_string() },
+            ));
         }
         if forwarding.ask_usage {
             edits.extend(self.usage_edit.clone());
@@ -177,10 +187,9 @@ fn model(body: &str, members: &Members<'_>) -> Result<(String, Range<usize>), Ba
 fn whole_number(member: &Member<'_>) -> Result<u64, BadRequest> {
     match member.value.get().parse::<u64>() {
         Ok(number) if number >= 1 => Ok(number),
-        _ => Err(bad(
-            &member.name,
-            format!("`{}` is {}, want a whole number of at least 1", member.name, shown(member)),
-        )),
+        _ => {
+            Err(bad(&member.name, format!("`{}` is {}, want a whole number of at least 1", member.name, shown(member))))
+        }
     }
 }
 
@@ -315,10 +324,7 @@ mod tests {
         let with = |options: &str| forwarded(&format!(r#","max_tokens":1,"stream":true{options}"#), &ask);
         let want = |options: &str| format!(r#"{{"model":"m",M,"max_tokens":1,"stream":true{options}}}"#);
         let asked = r#","stream_options":{"include_usage":true}"#;
-        assert_eq!(
-            with(""),
-            r#"{"stream_options":{"include_usage":true},"model":"m",M,"max_tokens":1,"stream":true}"#
-        );
+        assert_eq!(with(""), r#"{"stream_options":{"include_usage":true},"model":"m",M,"max_tokens":1,"stream":true}"#);
         assert_eq!(with(r#","stream_options":null"#), want(asked));
         assert_eq!(with(r#","stream_options":{"include_usage":false}"#), want(asked));
         assert_eq!(with(asked), want(asked));

@@ -91,7 +91,8 @@ mod tests {
 
     #[test]
     fn words_pass_and_accounts_do_not() {
-        let cleaned = without_identifiers("Limit for gpt-4.1 in organization org-Zz99 (proj_1): key sk-ab...9, é. org-x.");
+        let cleaned =
+            without_identifiers("Limit for gpt-4.1 in organization org-Zz99 (proj_1): key sk-ab...9, é. org-x.");
         assert_eq!(
             cleaned,
             "Limit for gpt-4.1 in organization [redacted] ([redacted]): key [redacted], é. [redacted]."

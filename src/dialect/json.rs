@@ -55,8 +55,8 @@ impl<'b> Members<'b> {
         let text = core::str::from_utf8(body)
             .map_err(|fault| Malformed(format!("the body is not UTF-8 from byte {} on", fault.valid_up_to())))?;
         check_depth(text)?;
-        let members = serde_json::from_str(text)
-            .map_err(|fault| Malformed(format!("could not parse the JSON body: {fault}")))?;
+        let members =
+            serde_json::from_str(text).map_err(|fault| Malformed(format!("could not parse the JSON body: {fault}")))?;
         Ok((text, members))
     }
 
@@ -135,7 +135,7 @@ mod tests {
         let (text, members) = Members::of_body(body).unwrap();
         let seen: Vec<_> = members.0.iter().map(|member| (&*member.name, member.value.get())).collect();
         assert_eq!(seen, [("a", "1.50"), ("bc", r#"[ {"x":null} ]"#), ("a", "9007199254740993")]);
-        assert_eq!(&text[members.0[1].span(text)], r#"[ {"x":null} ]"#);
+        assert_eq!(text.get(members.0[1].span(text)), Some(r#"[ {"x":null} ]"#));
         assert_eq!(members.repeated(&["bc", "a"]), Some("a"));
     }
 
@@ -143,7 +143,15 @@ mod tests {
     fn what_is_not_one_object_in_utf8_is_refused() {
         let deep = format!("{{\"a\":{}{}}}", "[".repeat(128), "]".repeat(128));
         let bodies: [&[u8]; 10] = [
-            b"", b"[]", b"42", b"null", b"{} x", b"{\"a\":NaN}", b"{\"a\":", b"\xef\xbb\xbf{}", b"{\"a\":\"\x97\"}",
+            b"",
+            b"[]",
+            b"42",
+            b"null",
+            b"{} x",
+            b"{\"a\":NaN}",
+            b"{\"a\":",
+            b"\xef\xbb\xbf{}",
+            b"{\"a\":\"\x97\"}",
             deep.as_bytes(),
         ];
         for body in bodies {

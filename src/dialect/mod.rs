@@ -4,10 +4,10 @@
 
 pub mod chat;
 pub mod edit;
+pub mod fault;
 pub mod json;
 pub mod prompt;
 pub mod reply;
 pub mod sse;
-pub mod usage;
 pub mod texts;
-pub mod fault;
+pub mod usage;

@@ -184,7 +184,8 @@ impl Completion {
         if members.has_error() {
             return Err(NotACompletion::Error);
         }
-        let choices = members.choices.filter(|choices| choices.get().starts_with('[')).ok_or(NotACompletion::Invalid)?;
+        let choices =
+            members.choices.filter(|choices| choices.get().starts_with('[')).ok_or(NotACompletion::Invalid)?;
         let mut seen = Seen::default();
         walk(choices.get(), &mut seen).map_err(|_| NotACompletion::Invalid)?;
         Ok(Self { usage: members.usage(), seen })
@@ -201,9 +202,13 @@ mod tests {
 
     #[test]
     fn a_chunk_says_what_is_in_it() {
-        let role = Chunk::read(None, r#"{"choices":[{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":null}],"usage":null}"#);
+        let role = Chunk::read(
+            None,
+            r#"{"choices":[{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":null}],"usage":null}"#,
+        );
         assert_eq!(role, Chunk::default());
-        let text = Chunk::read(None, r#"{"choices":[{"index":1,"delta":{"content":"caf\u00e9"},"finish_reason":"stop"}]}"#);
+        let text =
+            Chunk::read(None, r#"{"choices":[{"index":1,"delta":{"content":"caf\u00e9"},"finish_reason":"stop"}]}"#);
         assert_eq!((text.seen.tokens(), text.finished), (Tokens(2), vec![1]));
         let tool = Chunk::read(
             None,

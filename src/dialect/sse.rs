@@ -118,7 +118,7 @@ impl Framer {
         let block = bytes.get(self.block..self.scanned).unwrap_or_default();
         match (blank, self.has_fields) {
             (true, true) => show(if self.oversize { Frame::Oversize(block) } else { Frame::Event(block) }),
-            (true, false) | (false, false) => show(Frame::Comment(block)),
+            (true | false, false) => show(Frame::Comment(block)),
             (false, true) => return,
         }
         self.block = self.scanned;
@@ -208,8 +208,13 @@ mod tests {
     fn comments_come_out_line_by_line() {
         let stream = b": wait\n\n:\n\nid: 7\n\ndata: a\n: inside\n\n: b";
         let want = [
-            ('c', ": wait\n"), ('c', "\n"), ('c', ":\n"), ('c', "\n"), ('e', "id: 7\n\n"),
-            ('e', "data: a\n: inside\n\n"), ('c', ": b"),
+            ('c', ": wait\n"),
+            ('c', "\n"),
+            ('c', ":\n"),
+            ('c', "\n"),
+            ('e', "id: 7\n\n"),
+            ('e', "data: a\n: inside\n\n"),
+            ('c', ": b"),
         ];
         assert_eq!(frames(stream, 1_000), owned(&want));
     }

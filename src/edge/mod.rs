@@ -41,14 +41,14 @@ async fn answer(request: Request, env: JsValue, context: &Context) -> Result<Res
     let ports = EdgePorts::new(env, request, placement);
     match handle(policy, &ports, &call).await {
         Answer::Whole { head, body, hold } => {
-            if let Some((hold, ending)) = hold {
+            if let Some((hold, ending)) = hold.map(|held| *held) {
                 context.wait_until(async move { hold.end(&ports, ending).await });
             }
             let body = (!body.is_empty()).then(|| js_sys::Uint8Array::from(body.as_slice()));
             Response::new_with_opt_js_u8_array_and_init(body.as_ref(), &init_of(&head)?)
         }
         Answer::Stream { head, relay } => {
-            let (mut client, body) = StreamClient::new()?;
+            let (mut client, body) = StreamClient::of(ports.request())?;
             context.wait_until(async move { relay.run(&ports, &mut client).await });
             Response::new_with_opt_readable_stream_and_init(Some(&body), &init_of(&head)?)
         }

@@ -10,7 +10,7 @@ use js_sys::Promise;
 use wasm_bindgen::prelude::*;
 use web_sys::{Request, Response, ResponseInit};
 
-use super::js::{SyncKv, State, console_error, date, now};
+use super::js::{State, SyncKv, console_error, date, now};
 use super::variables;
 use crate::limit::account::{Account, Cleanup};
 use crate::limit::protocol::{Command, ProtocolError, account_of, record_of};

@@ -9,8 +9,8 @@ use web_sys::{AbortController, Headers, Request, RequestInit, RequestRedirect, R
 
 use super::bounded::bounded;
 use super::js::{Dataset, console_error, console_log, global_fetch, member, now};
-use super::stream::ReadBody;
 use super::limiter;
+use super::stream::ReadBody;
 use crate::auth::Subject;
 use crate::gateway::memory::Memory;
 use crate::gateway::ports::{
@@ -44,6 +44,11 @@ impl EdgePorts {
     pub(super) fn new(env: JsValue, request: Request, placement: Placement) -> Self {
         let headers = request.headers();
         Self { env, request, headers, placement, memory: MEMORY.with(Rc::clone) }
+    }
+
+    /// The caller's request.
+    pub(super) fn request(&self) -> &Request {
+        &self.request
     }
 }
 

@@ -6,9 +6,10 @@ use core::task::{Poll, Waker};
 use std::rc::Rc;
 
 use js_sys::Uint8Array;
+use wasm_bindgen::closure::Closure;
 use wasm_bindgen::{JsCast as _, JsValue};
 use wasm_bindgen_futures::{JsFuture, spawn_local};
-use web_sys::{ReadableStream, WritableStreamDefaultWriter};
+use web_sys::{AbortSignal, ReadableStream, Request, WritableStreamDefaultWriter};
 
 use super::bounded::Watch;
 use super::js::{ByobReader, IdentityTransformStream, ReadResult};
@@ -85,22 +86,32 @@ impl Body for ReadBody {
     }
 
     fn cancel(&mut self) {
-        if let Some(reader) = self.reader.take() {
-            if let Ok(cancelled) = reader.cancel() {
-                // Its outcome changes nothing.
-                spawn_local(async move {
-                    let _ = JsFuture::from(cancelled).await;
-                });
-            }
+        if let Some(Ok(cancelled)) = self.reader.take().map(|reader| reader.cancel()) {
+            // Its outcome changes nothing.
+            spawn_local(async move {
+                let _ = JsFuture::from(cancelled).await;
+            });
         }
     }
 }
 
 /// The client of a stream: the writing end of the answer's body.
+///
+/// That it has left shows in three ways, none of them sure: a write fails, the writer closes, the request's signal
+/// fires. While the upstream is silent only the signal can show it, where the platform sends one.
 pub(super) struct StreamClient {
     writer: WritableStreamDefaultWriter,
     departure: Rc<Departure>,
+    signal: AbortSignal,
+    /// Called by the signal; it has to live as long as it may be.
+    _on_abort: Closure<dyn FnMut()>,
     watch: Watch,
+}
+
+impl Drop for StreamClient {
+    fn drop(&mut self) {
+        self.signal.set_onabort(None);
+    }
 }
 
 /// Whether the client has left, and who waits to hear of it.
@@ -110,9 +121,18 @@ struct Departure {
     waker: RefCell<Option<Waker>>,
 }
 
+impl Departure {
+    fn happened(&self) {
+        self.gone.set(true);
+        if let Some(waker) = self.waker.take() {
+            waker.wake();
+        }
+    }
+}
+
 impl StreamClient {
-    /// A client, and the body that is to be sent to it.
-    pub(super) fn new() -> Result<(Self, ReadableStream), JsValue> {
+    /// The client of `request`, and the body that is to be sent to it.
+    pub(super) fn of(request: &Request) -> Result<(Self, ReadableStream), JsValue> {
         let pipe = IdentityTransformStream::new()?;
         let writer = pipe.writable().get_writer()?;
         let departure = Rc::new(Departure::default());
@@ -120,12 +140,13 @@ impl StreamClient {
         spawn_local(async move {
             // Resolves when we close, rejects when the client has left.
             let _ = JsFuture::from(closed).await;
-            watched.gone.set(true);
-            if let Some(waker) = watched.waker.take() {
-                waker.wake();
-            }
+            watched.happened();
         });
-        Ok((Self { writer, departure, watch: Watch::default() }, pipe.readable()))
+        let aborted = Rc::clone(&departure);
+        let on_abort = Closure::new(move || aborted.happened());
+        let signal = request.signal();
+        signal.set_onabort(Some(on_abort.as_ref().unchecked_ref()));
+        Ok((Self { writer, departure, signal, _on_abort: on_abort, watch: Watch::default() }, pipe.readable()))
     }
 }
 

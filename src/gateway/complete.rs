@@ -28,7 +28,7 @@ pub enum Completed<'p, B> {
         /// What is left of the caller's limits.
         snapshot: Snapshot,
         /// The hold, and how it ends.
-        hold: (Hold, Ending),
+        hold: Box<(Hold, Ending)>,
     },
     /// A stream, still to be relayed.
     Stream {
@@ -68,6 +68,9 @@ impl From<Rejection> for Refused {
 /// 6. forward; failed before the first byte: release 4, 502 or 504
 /// 7. relay the reply while the meter watches it go by
 /// 8. settle, in work that outlives the client
+///
+/// # Errors
+/// The rejection, with the hold that is to be given back.
 pub async fn complete<'p, P: Ports>(
     policy: &'p Policy,
     ports: &P,
@@ -90,9 +93,9 @@ pub async fn complete<'p, P: Ports>(
     let sent = request.body_for(&priced.forwarding(ask_usage));
     let mut meter = Meter::new(request.candidates, ask_usage && !request.usage_asked);
     let forwarded = match forward(ports, upstream, sent, &policy.bounds).await {
-        Ok(Forwarded::Stream { headers, mut body, first }) => first_event(&mut body, &mut meter, first)
-            .await
-            .map(|()| Forwarded::Stream { headers, body, first }),
+        Ok(Forwarded::Stream { headers, mut body, first }) => {
+            first_event(&mut body, &mut meter, first).await.map(|()| Forwarded::Stream { headers, body, first })
+        }
         other => other,
     };
     // 7 and 8
@@ -101,7 +104,7 @@ pub async fn complete<'p, P: Ports>(
         Ok(Forwarded::Whole { headers, body, completion }) => {
             let hold = answered(ports, hold);
             let ending = Ending::Settle(priced.charge(completion.usage, completion.seen));
-            Ok(Completed::Whole { headers, body, snapshot, hold: (hold, ending) })
+            Ok(Completed::Whole { headers, body, snapshot, hold: Box::new((hold, ending)) })
         }
         Ok(Forwarded::Stream { headers, body, .. }) => {
             let (hold, on_disconnect, bounds) = (answered(ports, hold), plan.on_disconnect, policy.bounds);
@@ -112,6 +115,9 @@ pub async fn complete<'p, P: Ports>(
 }
 
 /// Who calls, and under which plan.
+///
+/// # Errors
+/// If the caller is not recognised.
 pub fn caller<'p, P: Ports>(
     policy: &'p Policy,
     ports: &P,
@@ -184,11 +190,7 @@ async fn reserve<P: Ports>(
             Ok((hold(record, false), Snapshot::default()))
         }
         // The reservation may have been made all the same, so it is given back.
-        _ => Err(Refused {
-            rejection: Rejection::LimiterUnavailable,
-            snapshot: None,
-            hold: Some(hold(record, true)),
-        }),
+        _ => Err(Refused { rejection: Rejection::LimiterUnavailable, snapshot: None, hold: Some(hold(record, true)) }),
     }
 }
 

@@ -101,11 +101,7 @@ async fn refusal<B: Body>(now: UnixMillis, reply: &mut UpstreamReply<B>, bounds:
 }
 
 /// Reads a body to its end.
-async fn read_whole(
-    body: &mut impl Body,
-    max: usize,
-    (first, idle): (Wait, Wait),
-) -> Result<Vec<u8>, UpstreamFault> {
+async fn read_whole(body: &mut impl Body, max: usize, (first, idle): (Wait, Wait)) -> Result<Vec<u8>, UpstreamFault> {
     let mut whole = Vec::new();
     let mut within = first;
     loop {

@@ -50,11 +50,11 @@ impl Hold {
             }
             Ending::Release => Command::Release { id: self.id.clone() },
         };
-        if self.held {
-            if let Err(Unavailable(why)) = ask_twice(ports, &self.subject, &command, self.within).await {
-                self.record.unsettled = true;
-                ports.warn(&format!("call {}: the hold was left to its deadline: {why}", self.id.0));
-            }
+        if self.held
+            && let Err(Unavailable(why)) = ask_twice(ports, &self.subject, &command, self.within).await
+        {
+            self.record.unsettled = true;
+            ports.warn(&format!("call {}: the hold was left to its deadline: {why}", self.id.0));
         }
         self.record.total_ms = ports.now().since(self.record.at).0;
         ports.log(&self.record);
@@ -74,6 +74,9 @@ impl Hold {
 }
 
 /// Asks, and asks once more if there is no answer: the first question may have been carried out and its answer lost.
+///
+/// # Errors
+/// If neither question is answered.
 pub async fn ask_twice<P: Ports>(
     ports: &P,
     subject: &Subject,

@@ -59,7 +59,7 @@ pub enum Answer<'p, B> {
         /// Its body.
         body: Vec<u8>,
         /// The hold, and how it ends.
-        hold: Option<(Hold, Ending)>,
+        hold: Option<Box<(Hold, Ending)>>,
     },
     /// A stream, still to be relayed.
     Stream {
@@ -91,9 +91,15 @@ const ROUTES: [(&str, &str, Route); 4] = [
 pub async fn handle<'p, P: Ports>(policy: &'p Result<Policy, Faults>, ports: &P, call: &Call) -> Answer<'p, P::Body> {
     let no_cors = Cors::default();
     let cors = policy.as_ref().map_or(&no_cors, |policy| &policy.cors);
-    let mut frame = Frame { id: call.id.clone(), headers: cors::answer_headers(cors, ports.header("origin").as_deref()) };
+    let mut frame =
+        Frame { id: call.id.clone(), headers: cors::answer_headers(cors, ports.header("origin").as_deref()) };
     let found = ROUTES.iter().find(|(path, _, _)| *path == call.path);
-    let mut record = CallRecord { id: call.id.clone(), at: ports.now(), route: found.map_or("", |route| route.0), ..CallRecord::default() };
+    let mut record = CallRecord {
+        id: call.id.clone(),
+        at: ports.now(),
+        route: found.map_or("", |route| route.0),
+        ..CallRecord::default()
+    };
     let Some((_, method, route)) = found else {
         let rejection = Rejection::UnknownUrl { method: call.method.clone(), path: call.path.clone() };
         return frame.refusal(ports, record, rejection.into());
@@ -120,7 +126,9 @@ pub async fn handle<'p, P: Ports>(policy: &'p Result<Policy, Faults>, ports: &P,
             Ok(completed) => return frame.completed(completed),
             Err(refused) => Err(refused),
         },
-        Route::Models => views::models(policy, ports, &mut record).map(|body| (body, Snapshot::default())).map_err(Refused::from),
+        Route::Models => {
+            views::models(policy, ports, &mut record).map(|body| (body, Snapshot::default())).map_err(Refused::from)
+        }
         Route::Usage => views::usage(policy, ports, &mut record).await.map_err(Refused::from),
         Route::Health => Ok((Value::Null, Snapshot::default())),
     };
@@ -153,7 +161,7 @@ impl Frame {
         status: u16,
         headers: Vec<(String, String)>,
         body: Vec<u8>,
-        hold: Option<(Hold, Ending)>,
+        hold: Option<Box<(Hold, Ending)>>,
     ) -> Answer<'p, B> {
         Answer::Whole { head: self.head(status, headers), body, hold }
     }
@@ -180,30 +188,27 @@ impl Frame {
     /// Refuses, and writes the call down: at once, or when its hold has been given back.
     fn refusal<'p, P: Ports>(self, ports: &P, mut record: CallRecord, refused: Refused) -> Answer<'p, P::Body> {
         let Refused { rejection, snapshot, hold } = refused;
-        let parts = rejection.parts();
+        let said = rejection.parts();
         let note = |record: &mut CallRecord| {
-            record.status = parts.status;
+            record.status = said.status;
             record.verdict = rejection.code();
             if let Rejection::Limited(denial) | Rejection::NeverFits(denial) = &rejection {
                 record.limited_by = Some(denial.limit.name.clone());
                 record.wait_ms = (denial.wait.0 > 0).then_some(denial.wait.0);
             }
         };
-        let hold = match hold {
-            Some(mut hold) => {
-                note(&mut hold.record);
-                Some((hold, Ending::Release))
-            }
-            None => {
-                note(&mut record);
-                record.total_ms = ports.now().since(record.at).0;
-                ports.log(&record);
-                None
-            }
+        let hold = if let Some(mut hold) = hold {
+            note(&mut hold.record);
+            Some(Box::new((hold, Ending::Release)))
+        } else {
+            note(&mut record);
+            record.total_ms = ports.now().since(record.at).0;
+            ports.log(&record);
+            None
         };
         let mut headers = vec![("content-type".to_owned(), "application/json".to_owned())];
         headers.extend(snapshot.iter().flat_map(rate_headers));
-        headers.extend(parts.headers.clone());
-        self.whole(parts.status, headers, parts.body().into_bytes(), hold)
+        headers.extend(said.headers.clone());
+        self.whole(said.status, headers, said.body().into_bytes(), hold)
     }
 }

@@ -56,9 +56,8 @@ impl<'p> Priced<'p> {
             return Err(out_of_range("max_completion_tokens", want));
         }
         let output_cap = asked.min(output_max);
-        let over_all = |each: Tokens| {
-            Tokens(each.0.saturating_mul(request.candidates).saturating_add(request.predicted.0))
-        };
+        let over_all =
+            |each: Tokens| Tokens(each.0.saturating_mul(request.candidates).saturating_add(request.predicted.0));
         let input = request.prompt.bound(named.model.sizes);
         let estimate = named.model.price.estimate(input, over_all(output_cap));
         let output_ceiling = over_all(named.model.output_max);

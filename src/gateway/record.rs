@@ -9,6 +9,7 @@ use crate::time::UnixMillis;
 
 /// One call, from its arrival to its settlement.
 #[derive(Clone, Debug, Default, Serialize)]
+#[expect(clippy::struct_excessive_bools, reason = "a record of independent facts, not a state")]
 pub struct CallRecord {
     /// The id that the answer carries as `x-request-id`; the hold has it too.
     pub id: String,

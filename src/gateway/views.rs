@@ -74,18 +74,18 @@ fn limit(balance: &Balance, snapshot: &Snapshot) -> Value {
         Shape::Window { .. } => "window",
         Shape::Slots { .. } => "slots",
     };
-    let mut shown = json!({
+    let money = |nano: i64| {
+        let sign = if nano < 0 { "-" } else { "" };
+        (limit.unit == Unit::Usd).then(|| format!("{sign}{}", NanoUsd(nano.unsigned_abs())))
+    };
+    json!({
         "name": limit.name,
         "unit": if limit.unit == Unit::Usd { "nano_usd" } else { limit.unit.name() },
         "kind": kind,
         "limit": capacity,
+        "limit_usd": money(i64::try_from(capacity).unwrap_or(i64::MAX)),
         "left": left,
+        "left_usd": money(left),
         "full_in_ms": balance.wait_until_full(snapshot.at).0,
-    });
-    if limit.unit == Unit::Usd {
-        let sign = if left < 0 { "-" } else { "" };
-        shown["limit_usd"] = NanoUsd(capacity).to_string().into();
-        shown["left_usd"] = format!("{sign}{}", NanoUsd(left.unsigned_abs())).into();
-    }
-    shown
+    })
 }

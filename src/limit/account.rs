@@ -149,21 +149,21 @@ pub enum Cleanup {
 }
 
 impl Account {
-    /// Holds `estimate` of every limit under `id` until `now + hold`, or nothing of any.
+    /// Holds `estimate` of every limit under `id` until `now + time`, or nothing of any.
     #[must_use]
     pub fn reserve(
         &self,
         now: UnixMillis,
         id: &HoldId,
         limits: &[Limit],
-        (estimate, hold): (Estimate, Wait),
+        (estimate, time): (Estimate, Wait),
     ) -> Outcome<Verdict> {
         let mut next = self.advanced(now);
         if next.ended.iter().any(|ended| ended.id == *id) {
             return Outcome { answer: Verdict::Ended, next: None };
         }
-        if let Some(held) = next.holds.iter().find(|held| held.id == *id) {
-            let expires_at = held.expires_at;
+        if let Some(hold) = next.holds.iter().find(|hold| hold.id == *id) {
+            let expires_at = hold.expires_at;
             let answer = if expires_at > next.at { Verdict::Reserved { expires_at } } else { Verdict::Ended };
             return Outcome { answer, next: None };
         }
@@ -181,7 +181,7 @@ impl Account {
                 balance.take(part.amount);
             }
         }
-        let expires_at = next.at.after(hold);
+        let expires_at = next.at.after(time);
         next.holds.push(Reservation { id: id.clone(), made_at: next.at, expires_at, held });
         Outcome { answer: Verdict::Reserved { expires_at }, next: Some(next.tidied()) }
     }
@@ -226,17 +226,17 @@ impl Account {
         Outcome { answer: true, next: Some(next.tidied()) }
     }
 
-    /// Moves the deadline of an open hold to `now + hold`, if that is later: a stream that goes on longer than its
+    /// Moves the deadline of an open hold to `now + time`, if that is later: a stream that goes on longer than its
     /// hold. One that has passed its deadline stays ended; it can still be settled within the grace period.
     #[must_use]
-    pub fn extend(&self, now: UnixMillis, id: &HoldId, hold: Wait) -> Outcome<bool> {
+    pub fn extend(&self, now: UnixMillis, id: &HoldId, time: Wait) -> Outcome<bool> {
         let mut next = self.advanced(now);
-        let (at, until) = (next.at, next.at.after(hold));
-        match next.holds.iter_mut().find(|held| held.id == *id && held.expires_at > at) {
+        let (at, until) = (next.at, next.at.after(time));
+        match next.holds.iter_mut().find(|hold| hold.id == *id && hold.expires_at > at) {
             None => Outcome { answer: false, next: None },
-            Some(held) if held.expires_at >= until => Outcome { answer: true, next: None },
-            Some(held) => {
-                held.expires_at = until;
+            Some(hold) if hold.expires_at >= until => Outcome { answer: true, next: None },
+            Some(hold) => {
+                hold.expires_at = until;
                 Outcome { answer: true, next: Some(next.tidied()) }
             }
         }

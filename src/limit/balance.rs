@@ -118,9 +118,7 @@ impl Balance {
     pub fn fit(&self, asked: Amount, open: u64, at: UnixMillis) -> Fit {
         let wait = match (self.spent, self.limit.shape) {
             (Spent::Slots, Shape::Slots { amount: Amount(0) }) => None,
-            (Spent::Slots, Shape::Slots { amount }) => {
-                Some(if open < amount.0 { Wait::default() } else { SLOT_WAIT })
-            }
+            (Spent::Slots, Shape::Slots { amount }) => Some(if open < amount.0 { Wait::default() } else { SLOT_WAIT }),
             _ if asked == Amount(0) => Some(Wait::default()),
             (Spent::Bucket(bucket), Shape::Bucket { burst, refill, per }) => {
                 bucket.wait_for(asked, Quota::new(burst, refill, per))

@@ -14,7 +14,11 @@ const CONTEXT_DEFAULT: u64 = 2_000_000;
 const IMAGE_DEFAULT: u64 = 48_169;
 
 /// Reads `MODELS`.
-pub(super) fn read(mut tables: Table, upstreams: &BTreeMap<String, Upstream>, faults: &mut Faults) -> BTreeMap<String, Model> {
+pub(super) fn read(
+    mut tables: Table,
+    upstreams: &BTreeMap<String, Upstream>,
+    faults: &mut Faults,
+) -> BTreeMap<String, Model> {
     let named = tables.tables(faults);
     named.into_iter().map(|(name, table)| (name.clone(), model(name, table, upstreams, faults))).collect()
 }
@@ -26,9 +30,8 @@ fn model(name: String, mut table: Table, upstreams: &BTreeMap<String, Upstream>,
     let mut price = |field: &str| table.money(field, faults).map(PerMillion);
     let (input, cached_input, output) = (price("input"), price("cached_input"), price("output"));
     let input = input.unwrap_or_default();
-    let mut tokens = |field: &str, min: u64, default: u64| {
-        Tokens(table.number(field, (min, AMOUNT_MAX), faults).unwrap_or(default))
-    };
+    let mut tokens =
+        |field: &str, min: u64, default: u64| Tokens(table.number(field, (min, AMOUNT_MAX), faults).unwrap_or(default));
     let output_max = tokens("max_output", 1, 0);
     let sizes =
         PartSizes { image: tokens("image_tokens", 0, IMAGE_DEFAULT), context: tokens("context", 1, CONTEXT_DEFAULT) };
@@ -50,7 +53,11 @@ fn model(name: String, mut table: Table, upstreams: &BTreeMap<String, Upstream>,
 }
 
 /// Aliases by name, each with the model that it ends at.
-pub(super) fn aliases(mut table: Table, models: &BTreeMap<String, Model>, faults: &mut Faults) -> BTreeMap<String, String> {
+pub(super) fn aliases(
+    mut table: Table,
+    models: &BTreeMap<String, Model>,
+    faults: &mut Faults,
+) -> BTreeMap<String, String> {
     let path = table.own_path().to_owned();
     let written: BTreeMap<String, String> = table.texts(faults).into_iter().collect();
     let mut resolved = BTreeMap::new();

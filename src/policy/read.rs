@@ -58,8 +58,7 @@ fn variable(name: &str, sources: &Sources<'_>, faults: &mut Faults) -> Table {
 
 fn bounds(mut table: Table, faults: &mut Faults) -> Bounds {
     let path = table.path("hold_ms");
-    let mut millis =
-        |name: &str, default: u64| Wait(table.number(name, (1, 3_600_000), faults).unwrap_or(default));
+    let mut millis = |name: &str, default: u64| Wait(table.number(name, (1, 3_600_000), faults).unwrap_or(default));
     let bounds = Bounds {
         first_byte: millis("first_byte_ms", 300_000),
         idle: millis("idle_ms", 60_000),

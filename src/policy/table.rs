@@ -98,13 +98,11 @@ impl Table {
     /// Takes a list of texts.
     pub(super) fn list(&mut self, name: &str, faults: &mut Faults) -> Option<Vec<String>> {
         let value = self.fields.remove(name)?;
-        match serde_json::from_value::<Vec<String>>(value.clone()) {
-            Ok(list) => Some(list),
-            Err(_) => {
-                faults.add(&self.path(name), "list", shown(&value), "a list of texts");
-                None
-            }
+        let list = serde_json::from_value(value.clone()).ok();
+        if list.is_none() {
+            faults.add(&self.path(name), "list", shown(&value), "a list of texts");
         }
+        list
     }
 
     /// Takes one of a few words.
@@ -177,5 +175,9 @@ impl Table {
 fn shown(value: &Value) -> String {
     const SHOWN_MAX: usize = 60;
     let text = value.to_string();
-    if text.chars().count() <= SHOWN_MAX { text } else { format!("{}…", text.chars().take(SHOWN_MAX).collect::<String>()) }
+    if text.chars().count() <= SHOWN_MAX {
+        text
+    } else {
+        format!("{}…", text.chars().take(SHOWN_MAX).collect::<String>())
+    }
 }
