@@ -13,3 +13,4 @@ pub mod pricing;
 pub mod rate_headers;
 pub mod rejection;
 pub mod time;
+pub mod tokens;

@@ -22,10 +22,11 @@ pub fn rate_headers(snapshot: &Snapshot) -> Vec<(String, String)> {
     {
         let of_units = snapshot.balances.iter().filter(|balance| units.contains(&balance.limit.unit));
         if let Some(tightest) = of_units.min_by_key(|balance| balance.left(snapshot.open_holds)) {
-            let reset = go_duration(tightest.wait_until_full(snapshot.at));
             headers.push((format!("x-ratelimit-limit-{name}"), tightest.limit.shape.capacity().0.to_string()));
             headers.push((format!("x-ratelimit-remaining-{name}"), left(tightest, snapshot).to_string()));
-            headers.push((format!("x-ratelimit-reset-{name}"), reset));
+            if let Some(reset) = tightest.wait_until_full(snapshot.at) {
+                headers.push((format!("x-ratelimit-reset-{name}"), go_duration(reset)));
+            }
         }
     }
     if !snapshot.balances.is_empty() {

@@ -7,7 +7,7 @@ use core::ops::Range;
 
 use super::edit::{Edit, insert_member};
 use super::json::{Malformed, Member, Members};
-use super::prompt::PromptSize;
+use super::prompt::{PromptSize, TextCounter};
 use crate::limit::Tokens;
 
 /// The names of the output cap. Of several the largest counts, since providers differ in which one they obey.
@@ -65,6 +65,7 @@ struct OutputCap {
 #[derive(Clone, Debug)]
 pub struct ChatRequest<'b> {
     body: &'b str,
+    members: Members<'b>,
     /// The model, as the caller calls it.
     pub model: String,
     model_span: Range<usize>,
@@ -77,8 +78,6 @@ pub struct ChatRequest<'b> {
     /// Whether the caller asked for the usage event.
     pub usage_asked: bool,
     usage_edit: Option<Edit>,
-    /// How large the prompt is.
-    pub prompt: PromptSize,
     /// Tokens of a prediction at most: those that turn out wrong are charged as output.
     pub predicted: Tokens,
 }
@@ -118,8 +117,6 @@ impl<'b> ChatRequest<'b> {
         }
         let stream = flag(&members, "stream")?;
         let (usage_asked, usage_edit) = if stream { usage_option(body, &members)? } else { (false, None) };
-        let prompt = PromptSize::of(&members)
-            .map_err(|fault| bad("messages", format!("`messages` is not a list of messages: {fault}")))?;
         if members.get("messages").is_none() {
             return Err(bad("messages", "`messages` is missing".to_owned()));
         }
@@ -133,9 +130,24 @@ impl<'b> ChatRequest<'b> {
             stream,
             usage_asked,
             usage_edit,
-            prompt,
             predicted: Tokens(members.get("prediction").map_or(0, |prediction| prediction.value.get().len() as u64)),
+            members,
         })
+    }
+
+    /// How large the prompt is; this is the one time that its texts are read.
+    ///
+    /// # Errors
+    /// If `messages` is not a list of messages.
+    pub fn prompt(&self, counter: &mut TextCounter) -> Result<PromptSize, BadRequest> {
+        PromptSize::of(&self.members, counter)
+            .map_err(|fault| bad("messages", format!("`messages` is not a list of messages: {fault}")))
+    }
+
+    /// How many bytes of text the prompt can have at most, without reading it.
+    #[must_use]
+    pub fn text_bytes_max(&self) -> u64 {
+        PromptSize::bytes_max(&self.members)
     }
 
     /// The output cap that the caller gave: of several, the largest.
@@ -290,7 +302,9 @@ mod tests {
     }
 
     fn fault(members: &str) -> BadRequest {
-        ChatRequest::read(format!("{{{members}}}").as_bytes()).unwrap_err()
+        let body = format!("{{{members}}}");
+        let read = ChatRequest::read(body.as_bytes());
+        read.and_then(|request| request.prompt(&mut TextCounter::bytes())).unwrap_err()
     }
 
     const PLAIN: Forwarding<'static> =

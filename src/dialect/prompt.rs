@@ -1,17 +1,13 @@
-//! How large a prompt is: an upper bound that holds on any input.
+//! How large a prompt is: an upper bound that holds, and as near to the truth as the policy pays for.
 //!
-//! Invariant: a byte-level tokeniser never makes more tokens than there are bytes of UTF-8, so the bytes of every text
-//! that the model may read, plus an overhead for each message, are never too few. Base64 is not text: an image counts
-//! as a number of tokens that the policy states, and what has no size that we can see counts as a whole context.
+//! Invariant: a byte-level tokeniser never makes more tokens than there are bytes of UTF-8, so no text ever counts as
+//! fewer tokens than it can be and none counts as more than its bytes. Base64 is not text: an image counts as a number
+//! of tokens that the policy states, and what has no size that we can see counts as a whole context.
 
 use super::json::{Member, Members};
 use super::texts::{TextSink, walk_objects};
 use crate::limit::Tokens;
-
-/// Tokens that every message costs on top of its text (3 in the public chat format, 1 more for a name), with room.
-const PER_MESSAGE: u64 = 8;
-/// Tokens that every call costs on top of its messages (3 in the public chat format), with room.
-const PER_CALL: u64 = 8;
+use crate::tokens::{Bounds, Encoding, WorkBudget, bounds, count_within};
 
 /// Members that no model reads.
 const NOT_READ: [&str; 24] = [
@@ -46,11 +42,96 @@ const IMAGE_PART: &str = "image_url";
 /// Parts of a message whose size cannot be seen in the request.
 const OPAQUE_PARTS: [&str; 6] = ["input_audio", "audio", "audio_url", "file", "input_file", "video_url"];
 
+/// How text becomes a number of tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CountMethod {
+    /// By the model's own vocabulary, within the work that is allowed.
+    Exact,
+    /// Between what is certain without a vocabulary; held is the upper one.
+    Bounds,
+    /// A token for each byte.
+    Bytes,
+}
+
+/// How prompts are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CountRules {
+    /// How text is counted.
+    pub method: CountMethod,
+    /// How many bytes of text are counted by the vocabulary at most, in one request; the rest by its bytes.
+    pub exact_max: u64,
+    /// How many steps counting may take in one request; a step is 15 to 35 ns.
+    pub steps_max: u64,
+    /// Tokens that every message costs on top of its text (3 in the public chat format, 1 more for a name).
+    pub per_message: Tokens,
+    /// Tokens that every call costs on top of its messages (3 in the public chat format).
+    pub per_call: Tokens,
+}
+
+/// How a model counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ModelCount {
+    /// The vocabulary to count by.
+    pub encoding: Option<Encoding>,
+    /// What its count is multiplied by, in hundredths: 100 for the model's own vocabulary, more for a stand-in.
+    pub percent: u64,
+    /// The most that one image counts.
+    pub image: Tokens,
+    /// The most that the model reads at all.
+    pub context: Tokens,
+}
+
+/// Counts the texts of one request.
+#[derive(Debug)]
+pub struct TextCounter {
+    encoding: Option<Encoding>,
+    percent: u64,
+    free_bounds: bool,
+    bytes_left: u64,
+    budget: WorkBudget,
+}
+
+impl TextCounter {
+    /// A counter under the policy's rules.
+    #[must_use]
+    pub fn new(rules: &CountRules, model: &ModelCount) -> Self {
+        Self {
+            encoding: model.encoding.filter(|_| rules.method == CountMethod::Exact),
+            percent: model.percent,
+            free_bounds: rules.method != CountMethod::Bytes,
+            bytes_left: rules.exact_max,
+            budget: WorkBudget::new(rules.steps_max),
+        }
+    }
+
+    /// A counter that does no work: a token for each byte.
+    #[must_use]
+    pub fn bytes() -> Self {
+        Self { encoding: None, percent: 100, free_bounds: false, bytes_left: 0, budget: WorkBudget::new(0) }
+    }
+
+    /// Between how many tokens `text` is.
+    fn count(&mut self, text: &str) -> Bounds {
+        let bytes = text.len() as u64;
+        let Some(encoding) = self.encoding.filter(|_| bytes <= self.bytes_left) else {
+            return if self.free_bounds { bounds(text) } else { Bounds { lower: 0, upper: bytes } };
+        };
+        self.bytes_left -= bytes;
+        let counted = count_within(encoding, text, &mut self.budget).bounds();
+        if self.percent == 100 {
+            return counted;
+        }
+        // Another vendor's vocabulary: a stated factor above the count, though never above the bytes.
+        let upper = counted.upper.saturating_mul(self.percent).div_ceil(100).min(bytes);
+        Bounds { lower: 0, upper }
+    }
+}
+
 /// What was found in a prompt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PromptSize {
-    /// Bytes of text.
-    pub text: u64,
+    /// Tokens of text.
+    pub text: Bounds,
     /// Messages.
     pub messages: u64,
     /// Images.
@@ -59,13 +140,13 @@ pub struct PromptSize {
     pub opaque: u64,
 }
 
-/// How a model counts what is not text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PartSizes {
-    /// The most that one image counts.
-    pub image: Tokens,
-    /// The most that the model reads at all.
-    pub context: Tokens,
+/// The tokens of a prompt, at least and at most.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PromptTokens {
+    /// As few as there can be.
+    pub lower: Tokens,
+    /// As many as there can be: what is held.
+    pub upper: Tokens,
 }
 
 impl PromptSize {
@@ -73,38 +154,54 @@ impl PromptSize {
     ///
     /// # Errors
     /// If `messages` is not a list of objects; the error says what it is.
-    pub fn of(members: &Members<'_>) -> Result<Self, serde_json::Error> {
-        let mut size = Self::default();
-        let unknown = |member: &&Member<'_>| !NOT_READ.contains(&&*member.name) && !member.is_null();
-        for member in members.0.iter().filter(unknown) {
+    pub fn of(members: &Members<'_>, counter: &mut TextCounter) -> Result<Self, serde_json::Error> {
+        let mut reading = Reading { size: Self::default(), counter };
+        for member in members.0.iter().filter(|member| is_read_whole(member)) {
             // Tools, schemas, and whatever a vendor may have added: the compact JSON of a tool is never fewer tokens
             // than its rendering in the prompt.
-            size.text = size.text.saturating_add(member.value.get().len() as u64);
+            reading.text(member.value.get());
         }
         if let Some(messages) = members.get("messages") {
-            size.messages = walk_objects(messages.value.get(), &mut size)?;
+            reading.size.messages = walk_objects(messages.value.get(), &mut reading)?;
         }
-        Ok(size)
+        Ok(reading.size)
     }
 
-    /// The most tokens that a model can count for it.
+    /// How many bytes the texts of a request can have at most, by its length alone.
     #[must_use]
-    pub fn bound(&self, sizes: PartSizes) -> Tokens {
-        if self.opaque > 0 {
-            return sizes.context;
-        }
-        let tokens = self
-            .text
-            .saturating_add(self.messages.saturating_mul(PER_MESSAGE))
-            .saturating_add(self.images.saturating_mul(sizes.image.0))
-            .saturating_add(PER_CALL);
-        Tokens(tokens).min(sizes.context)
+    pub fn bytes_max(members: &Members<'_>) -> u64 {
+        let read = members.0.iter().filter(|member| member.name == "messages" || is_read_whole(member));
+        read.map(|member| member.value.get().len() as u64).sum()
+    }
+
+    /// The tokens that a model can count for it.
+    #[must_use]
+    pub fn tokens(&self, rules: &CountRules, model: &ModelCount) -> PromptTokens {
+        let overhead = self.messages.saturating_mul(rules.per_message.0).saturating_add(rules.per_call.0);
+        let images = self.images.saturating_mul(model.image.0);
+        let upper = self.text.upper.saturating_add(overhead).saturating_add(images);
+        let upper = if self.opaque > 0 { model.context } else { Tokens(upper).min(model.context) };
+        PromptTokens { lower: Tokens(self.text.lower).min(upper), upper }
     }
 }
 
-impl TextSink for PromptSize {
+/// Whether a model reads a member as it stands.
+fn is_read_whole(member: &Member<'_>) -> bool {
+    !NOT_READ.contains(&&*member.name) && !member.is_null()
+}
+
+/// A prompt that is being read.
+struct Reading<'c> {
+    size: PromptSize,
+    counter: &'c mut TextCounter,
+}
+
+impl TextSink for Reading<'_> {
     fn text(&mut self, text: &str) {
-        self.text = self.text.saturating_add(text.len() as u64);
+        let counted = self.counter.count(text);
+        let so_far = &mut self.size.text;
+        so_far.lower = so_far.lower.saturating_add(counted.lower);
+        so_far.upper = so_far.upper.saturating_add(counted.upper);
     }
 
     fn skips(&self, key: &str) -> bool {
@@ -114,8 +211,8 @@ impl TextSink for PromptSize {
     fn skipped(&mut self, key: &str, null: bool) {
         match key {
             _ if null => {}
-            IMAGE_PART => self.images += 1,
-            _ => self.opaque += 1,
+            IMAGE_PART => self.size.images += 1,
+            _ => self.size.opaque += 1,
         }
     }
 }
@@ -124,10 +221,25 @@ impl TextSink for PromptSize {
 mod tests {
     use super::*;
 
-    const SIZES: PartSizes = PartSizes { image: Tokens(2_000), context: Tokens(100_000) };
+    const RULES: CountRules = CountRules {
+        method: CountMethod::Exact,
+        exact_max: 100_000,
+        steps_max: 400_000,
+        per_message: Tokens(8),
+        per_call: Tokens(8),
+    };
+    const MODEL: ModelCount =
+        ModelCount { encoding: Some(Encoding::O200k), percent: 100, image: Tokens(2_000), context: Tokens(100_000) };
 
     fn size_of(body: &str) -> PromptSize {
-        PromptSize::of(&Members::of_body(body.as_bytes()).unwrap().1).unwrap()
+        PromptSize::of(&Members::of_body(body.as_bytes()).unwrap().1, &mut TextCounter::bytes()).unwrap()
+    }
+
+    fn tokens_of(body: &str, rules: CountRules, model: ModelCount) -> (u64, u64) {
+        let members = Members::of_body(body.as_bytes()).unwrap().1;
+        let size = PromptSize::of(&members, &mut TextCounter::new(&rules, &model)).unwrap();
+        let tokens = size.tokens(&rules, &model);
+        (tokens.lower.0, tokens.upper.0)
     }
 
     #[test]
@@ -136,8 +248,33 @@ mod tests {
             r#"{"model":"m","messages":[{"role":"user","content":"H\u00e9"},
                 {"role":"assistant","tool_calls":[{"id":"c","function":{"name":"f","arguments":"{}"}}],"content":null}]}"#,
         );
-        assert_eq!((size.text, size.messages), (4 + 3 + 9 + 1 + 1 + 2, 2));
-        assert_eq!(size.bound(SIZES), Tokens(20 + 2 * 8 + 8));
+        assert_eq!((size.text.upper, size.messages), (4 + 3 + 9 + 1 + 1 + 2, 2));
+        assert_eq!(size.tokens(&RULES, &MODEL).upper, Tokens(20 + 2 * 8 + 8));
+    }
+
+    #[test]
+    fn the_policy_says_how_text_is_counted() {
+        let text = "How many tokens is this? ".repeat(10);
+        let body = format!(r#"{{"messages":[{{"content":"{text}"}}]}}"#);
+        let with = |method, percent| tokens_of(&body, CountRules { method, ..RULES }, ModelCount { percent, ..MODEL });
+        let exact = crate::tokens::count(Encoding::O200k, &text).exact().unwrap();
+        assert_eq!(with(CountMethod::Exact, 100), (exact, exact + 16));
+        assert_eq!(with(CountMethod::Exact, 150), (0, (exact * 3).div_ceil(2) + 16));
+        assert_eq!(with(CountMethod::Exact, 10_000), (0, 250 + 16));
+        assert_eq!(with(CountMethod::Bytes, 100), (0, 250 + 16));
+        let (lower, upper) = with(CountMethod::Bounds, 100);
+        assert!(lower > 0 && lower <= exact && upper == 250 + 16);
+        let unknown = ModelCount { encoding: None, ..MODEL };
+        assert_eq!(tokens_of(&body, RULES, unknown).1, 250 + 16);
+    }
+
+    #[test]
+    fn beyond_what_may_be_counted_exactly_the_bytes_count() {
+        let body = r#"{"messages":[{"content":"hello hello"},{"content":"hello hello"}]}"#;
+        let short = CountRules { exact_max: 11, ..RULES };
+        assert_eq!(tokens_of(body, short, MODEL).1, 2 + 11 + 2 * 8 + 8);
+        let lazy = CountRules { steps_max: 0, ..RULES };
+        assert_eq!(tokens_of(body, lazy, MODEL).1, 22 + 2 * 8 + 8);
     }
 
     #[test]
@@ -149,14 +286,14 @@ mod tests {
         );
         let size = size_of(&body);
         assert_eq!((size.images, size.opaque), (1, 0));
-        assert!(size.bound(SIZES).0 < 2_100, "{size:?}");
+        assert!(size.tokens(&RULES, &MODEL).upper.0 < 2_100, "{size:?}");
     }
 
     #[test]
     fn what_has_no_size_counts_as_a_whole_context() {
         for part in OPAQUE_PARTS {
             let body = format!(r#"{{"messages":[{{"role":"user","content":[{{"{part}":{{"data":"AA"}}}}]}}]}}"#);
-            assert_eq!(size_of(&body).bound(SIZES), Tokens(100_000), "{part}");
+            assert_eq!(size_of(&body).tokens(&RULES, &MODEL).upper, Tokens(100_000), "{part}");
         }
         assert_eq!(size_of(r#"{"messages":[{"role":"assistant","content":"a","audio":null}]}"#).opaque, 0);
     }
@@ -164,15 +301,17 @@ mod tests {
     #[test]
     fn tools_and_members_that_we_do_not_know_count_whole() {
         let tools = r#"[{"type":"function","function":{"name":"f","parameters":{"type":"object"}}}]"#;
-        let size = size_of(&format!(r#"{{"tools":{tools},"x_documents":"abc","seed":1,"user":"someone"}}"#));
-        assert_eq!(size.text, tools.len() as u64 + 5);
+        let body = format!(r#"{{"tools":{tools},"x_documents":"abc","seed":1,"user":"someone","messages":[]}}"#);
+        assert_eq!(size_of(&body).text.upper, tools.len() as u64 + 5);
+        assert_eq!(PromptSize::bytes_max(&Members::of_body(body.as_bytes()).unwrap().1), tools.len() as u64 + 5 + 2);
     }
 
     #[test]
     fn messages_that_are_none_are_refused() {
         for messages in ["{}", "\"hi\"", "[1]", "[\"hi\"]", "[[]]"] {
             let body = format!(r#"{{"messages":{messages}}}"#);
-            assert!(PromptSize::of(&Members::of_body(body.as_bytes()).unwrap().1).is_err(), "{messages}");
+            let members = Members::of_body(body.as_bytes()).unwrap().1;
+            assert!(PromptSize::of(&members, &mut TextCounter::bytes()).is_err(), "{messages}");
         }
     }
 }

@@ -6,7 +6,7 @@ use super::forward::{Forwarded, forward};
 use super::hold::{Ending, Hold, ask_twice};
 use super::meter::Meter;
 use super::ports::{Ports, ReadFault, Unavailable};
-use super::price::Priced;
+use super::price::{Count, Priced};
 use super::record::CallRecord;
 use super::relay::{Relay, first_event};
 use crate::auth::{CREDENTIAL_HEADERS, Principal, authenticate};
@@ -83,7 +83,7 @@ pub async fn complete<'p, P: Ports>(
     let request = ChatRequest::read(&body).map_err(Rejection::BadRequest)?;
     record.stream = request.stream;
     // 3
-    let priced = Priced::of(policy, plan, &request)?;
+    let priced = Priced::of(policy, plan, &request, Count::WhereItMatters)?;
     record.model = Some(priced.named.sent_as.clone());
     let upstream = policy.upstream(priced.named.model).ok_or(Rejection::PolicyInvalid)?;
     // 4
@@ -131,7 +131,11 @@ pub fn caller<'p, P: Ports>(
     Ok((principal, plan))
 }
 
-async fn read_body<P: Ports>(ports: &P, plan: &Plan) -> Result<Vec<u8>, Rejection> {
+/// The body of the caller's request, within the plan's cap.
+///
+/// # Errors
+/// If it is too large, compressed, or broken off.
+pub async fn read_body<P: Ports>(ports: &P, plan: &Plan) -> Result<Vec<u8>, Rejection> {
     let encoding = ports.header("content-encoding").filter(|encoding| !encoding.trim().is_empty());
     if let Some(encoding) = encoding.filter(|encoding| !encoding.trim().eq_ignore_ascii_case("identity")) {
         return Err(Rejection::BodyEncoded { encoding });

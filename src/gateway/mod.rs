@@ -5,6 +5,7 @@
 
 pub mod complete;
 mod cors;
+mod count;
 mod forward;
 pub mod header_policy;
 pub mod hold;
@@ -19,6 +20,7 @@ mod views;
 use serde_json::Value;
 
 use complete::{Completed, Refused, complete};
+use count::count;
 use hold::{Ending, Hold};
 use ports::Ports;
 use record::CallRecord;
@@ -74,14 +76,16 @@ pub enum Answer<'p, B> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Route {
     Chat,
+    Count,
     Models,
     Usage,
     Health,
 }
 
 /// Every route: path, method, what it does.
-const ROUTES: [(&str, &str, Route); 4] = [
+const ROUTES: [(&str, &str, Route); 5] = [
     ("/v1/chat/completions", "POST", Route::Chat),
+    ("/v1/tokens/count", "POST", Route::Count),
     ("/v1/models", "GET", Route::Models),
     ("/v1/usage", "GET", Route::Usage),
     ("/healthz", "GET", Route::Health),
@@ -129,6 +133,7 @@ pub async fn handle<'p, P: Ports>(policy: &'p Result<Policy, Faults>, ports: &P,
         Route::Models => {
             views::models(policy, ports, &mut record).map(|body| (body, Snapshot::default())).map_err(Refused::from)
         }
+        Route::Count => count(policy, ports, &mut record).await.map_err(Refused::from),
         Route::Usage => views::usage(policy, ports, &mut record).await.map_err(Refused::from),
         Route::Health => Ok((Value::Null, Snapshot::default())),
     };

@@ -4,10 +4,11 @@
 //! a usage beyond what the model can take is charged at what it can take.
 
 use crate::dialect::chat::{BadRequest, ChatRequest, Forwarding};
+use crate::dialect::prompt::{PromptTokens, TextCounter};
 use crate::dialect::reply::Seen;
 use crate::dialect::usage::Usage;
 use crate::limit::{Charge, Estimate, Tokens};
-use crate::policy::{AboveMax, NamedModel, Plan, Policy};
+use crate::policy::{AboveMax, Model, NamedModel, Plan, Policy};
 use crate::pricing::TokenCount;
 use crate::rejection::Rejection;
 
@@ -18,6 +19,8 @@ pub struct Priced<'p> {
     pub named: NamedModel<'p>,
     /// The cap that is held and sent.
     pub output_cap: Tokens,
+    /// The tokens of its prompt.
+    pub prompt: PromptTokens,
     /// The most that it can cost.
     pub estimate: Estimate,
     /// The most that the model can write for it, cap or not.
@@ -33,12 +36,21 @@ pub struct Charged {
     pub implausible: bool,
 }
 
+/// When a prompt is counted by its model's vocabulary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Count {
+    /// Where it can lower what is held by enough to be worth the work.
+    WhereItMatters,
+    /// Always: somebody asked for the number.
+    Always,
+}
+
 impl<'p> Priced<'p> {
     /// Prices a request under a plan.
     ///
     /// # Errors
     /// If the model is not the plan's to call, or a number is beyond what the plan allows.
-    pub fn of(policy: &'p Policy, plan: &Plan, request: &ChatRequest<'_>) -> Result<Self, Rejection> {
+    pub fn of(policy: &'p Policy, plan: &Plan, request: &ChatRequest<'_>, when: Count) -> Result<Self, Rejection> {
         let named = policy
             .model(plan, &request.model)
             .ok_or_else(|| Rejection::ModelNotFound { model: request.model.clone() })?;
@@ -58,10 +70,15 @@ impl<'p> Priced<'p> {
         let output_cap = asked.min(output_max);
         let over_all =
             |each: Tokens| Tokens(each.0.saturating_mul(request.candidates).saturating_add(request.predicted.0));
-        let input = request.prompt.bound(named.model.sizes);
-        let estimate = named.model.price.estimate(input, over_all(output_cap));
+        let output = over_all(output_cap);
+        let exactly = when == Count::Always || matters(plan, named.model, request, output);
+        let rules = &policy.counting;
+        let mut counter = if exactly { TextCounter::new(rules, &named.model.count) } else { TextCounter::bytes() };
+        let prompt = request.prompt(&mut counter).map_err(Rejection::BadRequest)?;
+        let prompt = prompt.tokens(rules, &named.model.count);
+        let estimate = named.model.price.estimate(prompt.upper, output);
         let output_ceiling = over_all(named.model.output_max);
-        Ok(Self { named, output_cap, estimate, output_ceiling })
+        Ok(Self { named, output_cap, prompt, estimate, output_ceiling })
     }
 
     /// What has to be changed in the body.
@@ -78,7 +95,7 @@ impl<'p> Priced<'p> {
     /// The charge for an answer: its usage if that is whole, else what is known and, for the rest, what was seen.
     #[must_use]
     pub fn charge(&self, usage: Option<Usage>, seen: Seen) -> Charged {
-        let (ceiling, context) = (self.output_ceiling, self.named.model.sizes.context);
+        let (ceiling, context) = (self.output_ceiling, self.named.model.count.context);
         let usage = usage.unwrap_or_default();
         let counts = usage.counts();
         let known = counts.unwrap_or_else(|| TokenCount {
@@ -91,6 +108,18 @@ impl<'p> Priced<'p> {
         let charge = if counts.is_some() { Charge::Exact(cost) } else { Charge::AtLeast(cost) };
         Charged { charge, implausible: believed != known }
     }
+}
+
+/// Whether counting could lower what is held of any of the plan's limits by more than a twentieth; if not, the bytes
+/// decide at once.
+fn matters(plan: &Plan, model: &Model, request: &ChatRequest<'_>, output: Tokens) -> bool {
+    const WORTH_COUNTING: u64 = 20;
+    let held = |input: u64| model.price.estimate(Tokens(input), output).0;
+    let (most, least) = (held(request.text_bytes_max()), held(0));
+    plan.limits.iter().any(|limit| {
+        let (most, least) = (most.of(limit.unit).0, least.of(limit.unit).0);
+        most.saturating_sub(least) > most / WORTH_COUNTING
+    })
 }
 
 fn out_of_range(param: &str, message: String) -> Rejection {

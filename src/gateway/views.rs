@@ -61,7 +61,8 @@ pub(super) fn health(policy: &Result<Policy, Faults>) -> (u16, Value) {
     }
 }
 
-fn unavailable<P: Ports>(ports: &P, why: &str) -> Rejection {
+/// The answer where the limiter gave none; the cause goes to the log.
+pub(super) fn unavailable<P: Ports>(ports: &P, why: &str) -> Rejection {
     ports.warn(&format!("usage: the limiter is not available: {why}"));
     Rejection::LimiterUnavailable
 }
@@ -86,6 +87,6 @@ fn limit(balance: &Balance, snapshot: &Snapshot) -> Value {
         "limit_usd": money(i64::try_from(capacity).unwrap_or(i64::MAX)),
         "left": left,
         "left_usd": money(left),
-        "full_in_ms": balance.wait_until_full(snapshot.at).0,
+        "full_in_ms": balance.wait_until_full(snapshot.at).map(|wait| wait.0),
     })
 }

@@ -167,9 +167,11 @@ impl Account {
             let answer = if expires_at > next.at { Verdict::Reserved { expires_at } } else { Verdict::Ended };
             return Outcome { answer, next: None };
         }
-        next.apply(limits);
+        let changed = next.apply(limits);
         if let Some(refusal) = next.refusal(now, limits, &estimate.0) {
-            return Outcome { answer: refusal, next: None };
+            // The wait was computed under the rules as they are now, so they have to be remembered: else the time until
+            // then would be refilled by the old ones. That is one write for a change of policy, not for a refusal.
+            return Outcome { answer: refusal, next: changed.then(|| next.tidied()) };
         }
         let held = limits
             .iter()
@@ -184,6 +186,14 @@ impl Account {
         let expires_at = next.at.after(time);
         next.holds.push(Reservation { id: id.clone(), made_at: next.at, expires_at, held });
         Outcome { answer: Verdict::Reserved { expires_at }, next: Some(next.tidied()) }
+    }
+
+    /// What a reservation of `estimate` would come to. Nothing is held, and the deadline is `now`.
+    #[must_use]
+    pub fn check(&self, now: UnixMillis, limits: &[Limit], estimate: Estimate) -> Verdict {
+        let mut view = self.advanced(now);
+        view.apply(limits);
+        view.refusal(now, limits, &estimate.0).unwrap_or(Verdict::Reserved { expires_at: view.at })
     }
 
     /// Replaces what a call holds by what it did cost. Within the grace period after its deadline it still corrects.
@@ -298,15 +308,28 @@ impl Account {
         next
     }
 
-    /// Takes over the limits as the policy has them now.
-    fn apply(&mut self, limits: &[Limit]) {
+    /// Takes over the limits as the policy has them now; whether that changed a balance of which something is spent.
+    fn apply(&mut self, limits: &[Limit]) -> bool {
+        let (at, mut changed) = (self.at, false);
         for limit in limits {
-            let at = self.at;
-            match self.balance_mut(&limit.name) {
-                Some(balance) => *balance = balance.under(limit, at),
-                None => self.balances.push(Balance::fresh(limit, at)),
+            let Some(balance) = self.balance_mut(&limit.name) else {
+                self.balances.push(Balance::fresh(limit, at));
+                continue;
+            };
+            if balance.limit == *limit {
+                continue;
+            }
+            changed |= !balance.is_fresh();
+            let same_unit = balance.limit.unit == limit.unit;
+            *balance = balance.under(limit, at);
+            if !same_unit {
+                // What was held of it is gone with it: it must not be given back, or paid for, in another unit.
+                for hold in &mut self.holds {
+                    hold.held.retain(|part| part.limit != limit.name);
+                }
             }
         }
+        changed
     }
 
     /// The refusal of the limit that keeps the call longest, if any does.
@@ -367,7 +390,8 @@ impl Account {
 
     /// The first moment at which, if nobody calls, nothing is left that a fresh account would not have.
     fn idle_at(&self) -> UnixMillis {
-        let full = self.balances.iter().map(|balance| self.at.after(balance.wait_until_full(self.at)));
+        let never = Wait(u64::MAX);
+        let full = self.balances.iter().map(|balance| self.at.after(balance.wait_until_full(self.at).unwrap_or(never)));
         let graced = self.holds.iter().map(|hold| hold.expires_at.after(GRACE));
         let forgotten = self.ended.iter().map(|ended| ended.until);
         full.chain(graced).chain(forgotten).fold(self.at, UnixMillis::max)

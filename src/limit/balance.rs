@@ -145,15 +145,15 @@ impl Balance {
         i64::try_from(left).unwrap_or(if left < 0 { i64::MIN } else { i64::MAX })
     }
 
-    /// After what time, as of `at`, nothing is spent any more if nobody spends.
+    /// After what time, as of `at`, nothing is spent any more if nobody spends; `None` if that never is.
     #[must_use]
-    pub fn wait_until_full(&self, at: UnixMillis) -> Wait {
+    pub fn wait_until_full(&self, at: UnixMillis) -> Option<Wait> {
         match (self.spent, self.limit.shape) {
             (Spent::Bucket(bucket), Shape::Bucket { burst, refill, per }) => {
-                bucket.wait_until_full(Quota::new(burst, refill, per))
+                Some(bucket.wait_until_full(Quota::new(burst, refill, per)))
             }
             (Spent::Window(spent), Shape::Window { amount, window }) => spent.wait_until_full(amount, window, at),
-            _ => Wait::default(),
+            _ => Some(Wait::default()),
         }
     }
 
@@ -177,7 +177,8 @@ fn spent_of(shape: Shape, spent: Amount, at: UnixMillis) -> Spent {
     match shape {
         Shape::Bucket { .. } => Spent::Bucket(Bucket { spent, carry: 0 }),
         Shape::Window { window, .. } => {
-            Spent::Window(Window { index: window.index_of(at), used: spent, owed: Amount(0) })
+            // All of it was spent before this count began, so a hold from before can still give it back.
+            Spent::Window(Window { index: window.index_of(at), used: spent, owed: spent })
         }
         Shape::Slots { .. } => Spent::Slots,
     }

@@ -31,6 +31,13 @@ pub enum Command {
         /// For how long.
         hold: Wait,
     },
+    /// Say what a reservation would come to, and hold nothing.
+    Check {
+        /// The plan.
+        plan: String,
+        /// What would be held.
+        estimate: Estimate,
+    },
     /// Replace the hold by what the call did cost.
     Settle {
         /// The id of the call.
@@ -61,7 +68,7 @@ pub enum Command {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reply {
-    /// To `reserve`.
+    /// To `reserve` and `check`.
     Reserve {
         /// The decision.
         verdict: Verdict,
@@ -176,6 +183,9 @@ impl Command {
                 let query = Query { plan: Some(plan.clone()), hold_ms: Some(hold.0), ..named(id) };
                 ("reserve", query.with_cost(&estimate.0))
             }
+            Self::Check { plan, estimate } => {
+                ("check", Query { plan: Some(plan.clone()), ..Query::default() }.with_cost(&estimate.0))
+            }
             Self::Settle { id, charge } => {
                 let certainty = match charge {
                     Charge::Exact(_) => Certainty::Exact,
@@ -213,6 +223,7 @@ impl Command {
                 estimate: Estimate(query.cost()?),
                 hold: query.hold()?,
             },
+            "check" => Self::Check { plan: query.plan()?, estimate: Estimate(query.cost()?) },
             "settle" => {
                 let cost = query.cost()?;
                 let charge = match query.charge.ok_or_else(|| missing("charge"))? {
@@ -246,6 +257,11 @@ impl Command {
                 let outcome = account.reserve(now, id, limits, (*estimate, *hold));
                 let snapshot = outcome.next.as_ref().unwrap_or(account).snapshot(now, limits);
                 (Reply::Reserve { verdict: outcome.answer, snapshot }, outcome.next)
+            }
+            Self::Check { plan, estimate } => {
+                let limits = limits(plan)?;
+                let verdict = account.check(now, limits, *estimate);
+                (Reply::Reserve { verdict, snapshot: account.snapshot(now, limits) }, None)
             }
             Self::Settle { id, charge } => done(account.settle(now, id, charge)),
             Self::Release { id } => done(account.release(now, id)),

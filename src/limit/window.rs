@@ -62,13 +62,16 @@ impl Window {
         Some(self.start_in(u64::try_from(turns).unwrap_or(u64::MAX), calendar).since(now))
     }
 
-    /// After what time nothing of this window's use is left.
+    /// After what time nothing of this window's use is left; `None` if that never is, since a window of amount 0 pays
+    /// no debt off.
     #[must_use]
-    pub fn wait_until_full(self, amount: Amount, calendar: Calendar, now: UnixMillis) -> Wait {
-        match self.used.0.checked_add(amount.0.saturating_sub(1)).and_then(|used| used.checked_div(amount.0)) {
-            Some(0) => Wait::default(),
-            Some(turns) => self.start_in(turns, calendar).since(now),
-            None => Wait(u64::MAX),
+    pub fn wait_until_full(self, amount: Amount, calendar: Calendar, now: UnixMillis) -> Option<Wait> {
+        match self.used.0.checked_sub(1) {
+            None => Some(Wait::default()),
+            Some(used) => {
+                let turns = used.checked_div(amount.0)?.saturating_add(1);
+                Some(self.start_in(turns, calendar).since(now))
+            }
         }
     }
 
@@ -111,6 +114,8 @@ mod tests {
     fn a_zero_amount_never_fits() {
         assert_eq!(used(0).wait_for(Amount(1), Amount(0), Calendar::Day, UnixMillis(0)), None);
         assert_eq!(used(5).wait_for(Amount(0), Amount(0), Calendar::Day, UnixMillis(0)), None);
+        assert_eq!(used(5).wait_until_full(Amount(0), Calendar::Day, UnixMillis(0)), None);
+        assert_eq!(used(0).wait_until_full(Amount(0), Calendar::Day, UnixMillis(0)), Some(Wait(0)));
     }
 
     proptest! {
@@ -131,7 +136,7 @@ mod tests {
             if wait.0 > 0 {
                 prop_assert!(left(now.after(Wait(wait.0 - 1))) < i128::from(asked.0));
             }
-            let full = window.wait_until_full(amount, Calendar::Day, now);
+            let full = window.wait_until_full(amount, Calendar::Day, now).unwrap();
             prop_assert_eq!(left(now.after(full)), i128::from(amount.0));
         }
     }

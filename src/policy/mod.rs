@@ -17,7 +17,7 @@ pub use keys::{Key, Keys};
 pub use read::{Sources, VARIABLE_BYTES_MAX};
 pub use table::Faults;
 
-use crate::dialect::prompt::PartSizes;
+use crate::dialect::prompt::{CountRules, ModelCount};
 use crate::limit::{Limit, Tokens};
 use crate::pricing::Price;
 use crate::time::{Wait, is_calendar_date};
@@ -32,6 +32,8 @@ pub struct Policy {
     upstreams: BTreeMap<String, Upstream>,
     /// The callers' keys.
     pub keys: Keys,
+    /// How prompts are counted.
+    pub counting: CountRules,
     /// The bounds in time.
     pub bounds: Bounds,
     /// The web origins whose pages may call.
@@ -113,8 +115,8 @@ pub struct Model {
     pub price: Price,
     /// The most that it writes for one answer; zero for a model that writes no text.
     pub output_max: Tokens,
-    /// How it counts what is not text, and the most that it reads.
-    pub sizes: PartSizes,
+    /// How it counts a prompt.
+    pub count: ModelCount,
     /// Under what name an output cap is written into a request that has none.
     pub cap_field: String,
     /// The upstream that serves it.

@@ -4,14 +4,18 @@ use std::collections::BTreeMap;
 
 use super::table::{Faults, Table};
 use super::{Model, Upstream};
-use crate::dialect::prompt::PartSizes;
+use crate::dialect::prompt::ModelCount;
 use crate::limit::{AMOUNT_MAX, Tokens};
 use crate::pricing::{PerMillion, Price};
+use crate::tokens::Encoding;
 
 /// More than any published model reads: a usage beyond it is not believed.
 const CONTEXT_DEFAULT: u64 = 2_000_000;
 /// The most that one image counts in any published price list (2,833 + 8 tiles of 5,667).
 const IMAGE_DEFAULT: u64 = 48_169;
+/// How far another vendor's vocabulary may be above `o200k_base`, in hundredths: more than nine in ten texts of every
+/// vocabulary that was compared (Llama 3, DeepSeek, Qwen, Mistral, Kimi, GLM). The bytes bound it in any case.
+const STAND_IN_PERCENT: u64 = 300;
 
 /// Reads `MODELS`.
 pub(super) fn read(
@@ -33,8 +37,8 @@ fn model(name: String, mut table: Table, upstreams: &BTreeMap<String, Upstream>,
     let mut tokens =
         |field: &str, min: u64, default: u64| Tokens(table.number(field, (min, AMOUNT_MAX), faults).unwrap_or(default));
     let output_max = tokens("max_output", 1, 0);
-    let sizes =
-        PartSizes { image: tokens("image_tokens", 0, IMAGE_DEFAULT), context: tokens("context", 1, CONTEXT_DEFAULT) };
+    let (image, context) = (tokens("image_tokens", 0, IMAGE_DEFAULT), tokens("context", 1, CONTEXT_DEFAULT));
+    let (encoding, percent) = encoding(&name, &mut table, faults);
     let cap_field = table
         .word(
             "output_field",
@@ -49,7 +53,21 @@ fn model(name: String, mut table: Table, upstreams: &BTreeMap<String, Upstream>,
     }
     table.finish(faults);
     let price = Price { input, cached_input: cached_input.unwrap_or(input), output: output.unwrap_or_default() };
-    Model { name, price, output_max, sizes, cap_field, upstream }
+    Model { name, price, output_max, count: ModelCount { encoding, percent, image, context }, cap_field, upstream }
+}
+
+/// By which vocabulary a model's text is counted, and what the count is multiplied by: its own if that is known, else
+/// `o200k_base` with a stated factor.
+fn encoding(name: &str, table: &mut Table, faults: &mut Faults) -> (Option<Encoding>, u64) {
+    const WORDS: [(&str, Option<Encoding>); 3] =
+        [("o200k", Some(Encoding::O200k)), ("cl100k", Some(Encoding::Cl100k)), ("none", None)];
+    let own = Encoding::for_model(name);
+    let percent = table.number("count_percent", (100, 10_000), faults);
+    if let Some(written) = table.word("encoding", &WORDS, faults) {
+        return (written, percent.unwrap_or(100));
+    }
+    let stand_in = if own.is_some() { 100 } else { STAND_IN_PERCENT };
+    (own.or(Some(Encoding::O200k)), percent.unwrap_or(stand_in))
 }
 
 /// Aliases by name, each with the model that it ends at.

@@ -5,6 +5,8 @@ use serde_json::Value;
 use super::keys::Keys;
 use super::table::{Faults, Table};
 use super::{Bounds, Cors, Placement, Policy, models, plans, upstreams};
+use crate::dialect::prompt::{CountMethod, CountRules};
+use crate::limit::{AMOUNT_MAX, Tokens};
 use crate::time::Wait;
 
 /// The most bytes that the platform lets one variable hold.
@@ -33,12 +35,13 @@ impl Policy {
         let plans = plans::read(variable("PLANS", sources, &mut faults), &models, &mut faults);
         let secret = (sources.variable)("API_KEYS");
         let keys = Keys::read(secret.as_deref(), |plan| plans.contains_key(plan), &mut faults);
+        let counting = counting(policy.table("counting", &mut faults), &mut faults);
         let bounds = bounds(policy.table("bounds", &mut faults), &mut faults);
         let cors = cors(policy.table("cors", &mut faults), &mut faults);
         let placement = placement(policy.table("placement", &mut faults), &mut faults);
         policy.finish(&mut faults);
         if faults.0.is_empty() {
-            Ok(Self { plans, models, aliases, upstreams, keys, bounds, cors, placement })
+            Ok(Self { plans, models, aliases, upstreams, keys, counting, bounds, cors, placement })
         } else {
             Err(faults)
         }
@@ -54,6 +57,22 @@ fn variable(name: &str, sources: &Sources<'_>, faults: &mut Faults) -> Table {
         faults.add(name, "size", format!("{} bytes", text.len()), format!("at most {VARIABLE_BYTES_MAX}"));
     }
     Table::of(name, serde_json::from_str(&text).unwrap_or(Value::Null), faults)
+}
+
+fn counting(mut table: Table, faults: &mut Faults) -> CountRules {
+    const METHODS: [(&str, CountMethod); 3] =
+        [("exact", CountMethod::Exact), ("bounds", CountMethod::Bounds), ("bytes", CountMethod::Bytes)];
+    let method = table.word("method", &METHODS, faults).unwrap_or(CountMethod::Exact);
+    let mut number = |name: &str, max: u64, default: u64| table.number(name, (0, max), faults).unwrap_or(default);
+    let rules = CountRules {
+        method,
+        exact_max: number("exact_max_bytes", AMOUNT_MAX, 262_144),
+        steps_max: number("steps_max", AMOUNT_MAX, 400_000),
+        per_message: Tokens(number("per_message", 1_000, 8)),
+        per_call: Tokens(number("per_call", 100_000, 8)),
+    };
+    table.finish(faults);
+    rules
 }
 
 fn bounds(mut table: Table, faults: &mut Faults) -> Bounds {
