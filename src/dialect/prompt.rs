@@ -143,7 +143,7 @@ pub struct PromptSize {
 /// The tokens of a prompt, at least and at most.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PromptTokens {
-    /// As few as there can be.
+    /// As few as there can be; more than the context if the prompt is too long for the model.
     pub lower: Tokens,
     /// As many as there can be: what is held.
     pub upper: Tokens,
@@ -181,7 +181,7 @@ impl PromptSize {
         let images = self.images.saturating_mul(model.image.0);
         let upper = self.text.upper.saturating_add(overhead).saturating_add(images);
         let upper = if self.opaque > 0 { model.context } else { Tokens(upper).min(model.context) };
-        PromptTokens { lower: Tokens(self.text.lower).min(upper), upper }
+        PromptTokens { lower: Tokens(self.text.lower), upper }
     }
 }
 

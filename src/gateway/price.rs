@@ -76,6 +76,18 @@ impl<'p> Priced<'p> {
         let mut counter = if exactly { TextCounter::new(rules, &named.model.count) } else { TextCounter::bytes() };
         let prompt = request.prompt(&mut counter).map_err(Rejection::BadRequest)?;
         let prompt = prompt.tokens(rules, &named.model.count);
+        let context = named.model.count.context;
+        if prompt.lower > context {
+            // Beyond it the provider would refuse, or ask for another price.
+            return Err(Rejection::BadRequest(BadRequest {
+                message: format!(
+                    "the prompt has at least {} tokens, beyond the maximum context length of {} tokens",
+                    prompt.lower.0, context.0
+                ),
+                param: Some("messages".to_owned()),
+                code: Some("context_length_exceeded"),
+            }));
+        }
         let estimate = named.model.price.estimate(prompt.upper, output);
         let output_ceiling = over_all(named.model.output_max);
         Ok(Self { named, output_cap, prompt, estimate, output_ceiling })
