@@ -264,7 +264,7 @@ impl Account {
     /// When the alarm has to be set for this account, having been decided upon; `None` if the one that is armed will
     /// do. The account remembers it.
     pub fn arm(&mut self) -> Option<UnixMillis> {
-        let needed = self.rested_at();
+        let needed = self.idle_at().after(REST).min(self.at.after(ALARM_MAX));
         let moved = self.alarm_at.is_none_or(|armed| armed.since(needed) >= REARM_GAIN);
         moved.then(|| {
             self.alarm_at = Some(needed);
@@ -272,28 +272,17 @@ impl Account {
         })
     }
 
-    /// What to do when the alarm fires, early, late or twice.
+    /// What to do when the alarm fires, early, late or twice. It looks at the account as it was last written, and
+    /// changes nothing of it but the alarm: looking must not make its rest begin anew.
     #[must_use]
     pub fn cleanup(&self, now: UnixMillis) -> Cleanup {
-        let next = self.advanced(now).tidied();
-        // From the account as it was written: looking at it later must not make its rest begin anew.
-        let needed = self.rested_at();
-        if needed <= next.at {
-            return if next.is_idle() { Cleanup::Delete } else { next.rearm_after(REST) };
+        let now = now.max(self.at);
+        let rested_at = self.idle_at().after(REST);
+        if rested_at <= now {
+            return Cleanup::Delete;
         }
-        let wait = needed.since(next.at);
-        next.rearm_after(wait)
-    }
-
-    fn rearm_after(mut self, wait: Wait) -> Cleanup {
-        let alarm_at = self.at.after(wait.min(ALARM_MAX));
-        self.alarm_at = Some(alarm_at);
-        Cleanup::Rearm(alarm_at, self)
-    }
-
-    /// When the account will have rested, full, for a while; at most as far ahead as an alarm may be.
-    fn rested_at(&self) -> UnixMillis {
-        self.idle_at().after(REST).min(self.at.after(ALARM_MAX))
+        let alarm_at = rested_at.min(now.after(ALARM_MAX));
+        Cleanup::Rearm(alarm_at, Self { alarm_at: Some(alarm_at), ..self.clone() })
     }
 
     /// The account as of `now`, or as of its own time if `now` is earlier. Looking changes no answer.
@@ -382,10 +371,6 @@ impl Account {
 
     fn open_holds(&self) -> u64 {
         self.holds.iter().filter(|hold| hold.expires_at > self.at).count() as u64
-    }
-
-    fn is_idle(&self) -> bool {
-        self.balances.is_empty() && self.holds.is_empty() && self.ended.is_empty()
     }
 
     /// The first moment at which, if nobody calls, nothing is left that a fresh account would not have.
