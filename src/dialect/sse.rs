@@ -65,6 +65,12 @@ impl Framer {
         self.scanned = self.held.len();
     }
 
+    /// Whether the last byte was a CR, to which an LF may still belong.
+    #[must_use]
+    pub fn is_after_cr(&self) -> bool {
+        self.after_cr
+    }
+
     /// Shows what is left at the end of the stream: an event that lacks its blank line is still an event.
     pub fn finish(&mut self, mut show: impl FnMut(Frame<'_>)) {
         let rest = core::mem::take(&mut self.held);

@@ -178,7 +178,8 @@ async fn reserve<P: Ports>(
             return Ok((hold(record, true), snapshot));
         }
         Ok(Reply::Reserve { verdict: Verdict::Wait(denial), snapshot }) => {
-            ports.memory().remember(subject, call, (&denial, &snapshot), ports.now());
+            // From before the question, so that the memory ends no later than the wait that was announced.
+            ports.memory().remember(subject, call, (&denial, &snapshot), now);
             return Err(Refused { rejection: Rejection::Limited(denial), snapshot: Some(snapshot), hold: None });
         }
         Ok(Reply::Reserve { verdict: Verdict::NeverFits(denial), snapshot }) => {

@@ -90,6 +90,12 @@ impl Meter {
         !self.out.is_empty()
     }
 
+    /// Whether the last byte was a CR, to which an LF may still belong.
+    #[must_use]
+    pub fn may_lack_line_feed(&self) -> bool {
+        self.framer.is_after_cr()
+    }
+
     /// How the stream stands.
     #[must_use]
     pub fn stage(&self) -> Stage {

@@ -15,6 +15,10 @@ use crate::policy::{Bounds, OnDisconnect};
 use crate::rejection::UpstreamFault;
 use crate::time::{UnixMillis, Wait};
 
+/// How long the LF of a stream's last CRLF is waited for, where they were cut apart. A stream of CR alone ends this
+/// much later, after its client has had the end marker.
+const LINE_FEED_WAIT: Wait = Wait::seconds(1);
+
 /// A stream that has begun, and the hold that it has to settle.
 #[derive(Debug)]
 #[must_use = "a relay has to run, or its hold ends at its deadline"]
@@ -78,36 +82,31 @@ impl<B: Body> Relay<'_, B> {
     /// Relays the stream to the client, then settles.
     pub async fn run<P: Ports>(mut self, ports: &P, client: &mut impl Client) {
         let stop = self.relay(ports, client).await;
-        let left = match (stop, self.on_disconnect) {
-            (Stop::Left, OnDisconnect::Drain) => {
-                self.drain(ports).await;
-                true
-            }
-            (Stop::Left, OnDisconnect::Cancel) => true,
-            (Stop::Ended, _) => {
-                client.close().await;
-                false
-            }
-            (Stop::Short | Stop::Silent, _) => {
+        match stop {
+            Stop::Ended => {}
+            Stop::Left if self.on_disconnect == OnDisconnect::Drain => self.drain(ports).await,
+            Stop::Left => {}
+            Stop::Short | Stop::Silent => {
                 let fault = if stop == Stop::Silent { UpstreamFault::Timeout } else { UpstreamFault::Invalid };
                 // The client may have left by now; the charge is the same.
                 let _ = client.write(fault.stream_event().as_bytes(), self.bounds.idle).await;
-                client.close().await;
                 self.hold.record.verdict = "upstream_broke_off";
-                false
             }
-        };
+        }
         self.body.cancel();
-        self.hold.record.client_left = left;
+        self.hold.record.client_left = stop == Stop::Left;
         if self.meter.stage() == Stage::Failed {
             self.hold.record.verdict = "upstream_failed";
         }
         let ending = self.ending(stop);
         self.hold.end(ports, ending).await;
+        // Last, since a client that takes nothing any more may keep it waiting.
+        client.close().await;
     }
 
     async fn relay<P: Ports>(&mut self, ports: &P, client: &mut impl Client) -> Stop {
-        let mut extend_at = self.extend_at(ports.now());
+        // The hold runs since the call was reserved, which was after it came in.
+        let mut extend_at = self.extend_at(self.hold.record.at);
         loop {
             let out = self.meter.take_out();
             // A client that takes nothing for as long as a hold lasts is gone for our purposes.
@@ -115,7 +114,7 @@ impl<B: Body> Relay<'_, B> {
                 return Stop::Left;
             }
             if matches!(self.meter.stage(), Stage::Done | Stage::Failed) {
-                return Stop::Ended;
+                return self.last_line_feed(client).await;
             }
             if ports.now() >= extend_at {
                 self.hold.extend(ports, self.bounds.hold).await;
@@ -143,6 +142,20 @@ impl<B: Body> Relay<'_, B> {
                 }
             }
         }
+    }
+
+    /// The end of the end marker may be cut between its CR and its LF.
+    async fn last_line_feed(&mut self, client: &mut impl Client) -> Stop {
+        if self.meter.may_lack_line_feed()
+            && let Piece::Bytes(bytes) = self.body.next(LINE_FEED_WAIT).await
+        {
+            self.meter.push(&bytes);
+            let out = self.meter.take_out();
+            if !out.is_empty() && client.write(&out, self.bounds.idle).await.is_err() {
+                return Stop::Left;
+            }
+        }
+        Stop::Ended
     }
 
     /// Reads on for the usage alone.
