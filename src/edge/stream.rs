@@ -106,11 +106,19 @@ pub(super) struct StreamClient {
     /// Called by the signal; it has to live as long as it may be.
     _on_abort: Closure<dyn FnMut()>,
     watch: Watch,
+    closed: bool,
 }
 
 impl Drop for StreamClient {
+    /// What was not closed was not whole, so it must not look like it.
     fn drop(&mut self) {
         self.signal.set_onabort(None);
+        if !self.closed {
+            let aborted = self.writer.abort();
+            spawn_local(async move {
+                let _ = JsFuture::from(aborted).await;
+            });
+        }
     }
 }
 
@@ -146,7 +154,10 @@ impl StreamClient {
         let on_abort = Closure::new(move || aborted.happened());
         let signal = request.signal();
         signal.set_onabort(Some(on_abort.as_ref().unchecked_ref()));
-        Ok((Self { writer, departure, signal, _on_abort: on_abort, watch: Watch::default() }, pipe.readable()))
+        Ok((
+            Self { writer, departure, signal, _on_abort: on_abort, watch: Watch::default(), closed: false },
+            pipe.readable(),
+        ))
     }
 }
 
@@ -171,6 +182,7 @@ impl Client for StreamClient {
     }
 
     async fn close(&mut self) {
+        self.closed = true;
         // Fails if the client has left by now, which changes nothing.
         let _ = JsFuture::from(self.writer.close()).await;
     }

@@ -83,9 +83,8 @@ impl<B: Body> Relay<'_, B> {
     pub async fn run<P: Ports>(mut self, ports: &P, client: &mut impl Client) {
         let stop = self.relay(ports, client).await;
         match stop {
-            Stop::Ended => {}
             Stop::Left if self.on_disconnect == OnDisconnect::Drain => self.drain(ports).await,
-            Stop::Left => {}
+            Stop::Ended | Stop::Left => {}
             Stop::Short | Stop::Silent => {
                 let fault = if stop == Stop::Silent { UpstreamFault::Timeout } else { UpstreamFault::Invalid };
                 // The client may have left by now; the charge is the same.
@@ -100,8 +99,10 @@ impl<B: Body> Relay<'_, B> {
         }
         let ending = self.ending(stop);
         self.hold.end(ports, ending).await;
-        // Last, since a client that takes nothing any more may keep it waiting.
-        client.close().await;
+        if stop != Stop::Left {
+            // Last, since a client that takes nothing any more may keep it waiting.
+            client.close().await;
+        }
     }
 
     async fn relay<P: Ports>(&mut self, ports: &P, client: &mut impl Client) -> Stop {
