@@ -4,69 +4,17 @@
 //! policy's, can let a credential, a cookie, an address or a connection's own header through.
 
 use super::ports::UpstreamReply;
-use crate::auth::CREDENTIAL_HEADERS;
-use crate::policy::Upstream;
+use crate::policy::{Upstream, may_pass};
 
 /// Request headers that pass as they are.
 const REQUEST: [&str; 6] =
     ["accept", "cache-control", "idempotency-key", "openai-beta", "user-agent", "x-client-request-id"];
 /// Reply headers that pass as they are.
 const REPLY: [&str; 4] = ["cache-control", "openai-model", "openai-processing-ms", "openai-version"];
-/// Headers that never pass, in either direction, whatever the policy lists.
-const NEVER: [&str; 29] = [
-    "accept-encoding",
-    "cdn-loop",
-    "connection",
-    "content-encoding",
-    "content-length",
-    "content-type",
-    "cookie",
-    "expect",
-    "forwarded",
-    "host",
-    "keep-alive",
-    "location",
-    "openai-organization",
-    "openai-project",
-    "proxy-authenticate",
-    "proxy-authorization",
-    "retry-after",
-    "retry-after-ms",
-    "set-cookie",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "true-client-ip",
-    "upgrade",
-    "via",
-    "www-authenticate",
-    "x-real-ip",
-    "x-request-id",
-    "x-should-retry",
-];
-const NEVER_PREFIXES: [&str; 8] = [
-    "access-control-",
-    "anthropic-ratelimit-",
-    "cf-",
-    "ratelimit",
-    "sec-",
-    "x-forwarded-",
-    "x-ratelimit-",
-    "x-tollgate-",
-];
-
-/// Whether a policy may let this header pass.
-#[must_use]
-pub fn may_pass(name: &str) -> bool {
-    !CREDENTIAL_HEADERS.contains(&name)
-        && !NEVER.contains(&name)
-        && !NEVER_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
-}
-
 /// The headers of a call to an upstream.
 #[must_use]
 pub fn request_headers(upstream: &Upstream, header: impl Fn(&str) -> Option<String>) -> Vec<(String, String)> {
-    let listed = upstream.request_headers.iter().map(String::as_str);
+    let listed = upstream.request_headers.iter().map(String::as_str).filter(|name| may_pass(name));
     let passing = REQUEST.into_iter().chain(listed).filter_map(|name| Some((name.to_owned(), header(name)?)));
     let set = [("content-type", "application/json"), ("accept-encoding", "identity")];
     let credential = upstream.key.iter().map(|key| ("authorization".to_owned(), format!("Bearer {}", key.0)));
@@ -76,7 +24,7 @@ pub fn request_headers(upstream: &Upstream, header: impl Fn(&str) -> Option<Stri
 /// The headers of an answer that come from the upstream's.
 #[must_use]
 pub fn reply_headers<B>(upstream: &Upstream, reply: &UpstreamReply<B>, stream: bool) -> Vec<(String, String)> {
-    let listed = upstream.response_headers.iter().map(String::as_str);
+    let listed = upstream.response_headers.iter().map(String::as_str).filter(|name| may_pass(name));
     let passing = REPLY
         .into_iter()
         .chain(listed)

@@ -6,6 +6,7 @@
 mod keys;
 mod limits;
 mod models;
+mod passing;
 mod plans;
 mod read;
 mod table;
@@ -14,6 +15,7 @@ mod upstreams;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub use keys::{Key, Keys};
+pub use passing::may_pass;
 pub use read::{Sources, VARIABLE_BYTES_MAX};
 pub use table::Faults;
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::table::{Faults, Table};
-use super::{Secret, Sources, Upstream};
+use super::{Secret, Sources, Upstream, may_pass};
 
 /// Operations that Tollgate adds to an upstream's address itself.
 const OPERATIONS: [&str; 6] =
@@ -22,29 +22,45 @@ fn upstream(name: &str, mut table: Table, sources: &Sources<'_>, faults: &mut Fa
     let base_url = overridden.or(written).unwrap_or_default();
     let base_url = base_url.strip_suffix('/').unwrap_or(&base_url).to_owned();
     if let Err(want) = check_base_url(&base_url) {
-        faults.add(&path, "address", format!("\"{base_url}\""), want);
+        faults.add(&path, "address", without_user(&base_url), want);
     }
     let key = table.text("secret", "the name of a secret", faults).and_then(|secret| {
         let value = (sources.variable)(&secret);
         let usable = value.filter(|key| !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_graphic()));
         if usable.is_none() {
-            faults.add(&table.path("secret"), &secret, "no usable secret", "a secret of printable ASCII");
+            // Whoever writes the key where its name belongs must not find it published at /healthz.
+            let is_name = secret.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_');
+            let what = if is_name { secret.as_str() } else { "name" };
+            faults.add(&table.path("secret"), what, "no usable secret", "the name of a secret of printable ASCII");
         }
         usable.map(Secret)
     });
-    let mut headers = |name: &str| {
-        let names: Vec<String> = table.list(name, faults).unwrap_or_default();
-        names.into_iter().map(|header| header.to_ascii_lowercase()).collect()
-    };
     let upstream = Upstream {
         base_url,
         key,
-        request_headers: headers("request_headers"),
-        response_headers: headers("response_headers"),
+        request_headers: headers("request_headers", &mut table, faults),
+        response_headers: headers("response_headers", &mut table, faults),
         stream_usage: table.flag("stream_usage", faults).unwrap_or(true),
     };
     table.finish(faults);
     upstream
+}
+
+/// A list of headers that are to pass.
+fn headers(name: &str, table: &mut Table, faults: &mut Faults) -> Vec<String> {
+    let listed: Vec<String> = table.list(name, faults).unwrap_or_default();
+    let listed: Vec<String> = listed.into_iter().map(|header| header.to_ascii_lowercase()).collect();
+    for header in listed.iter().filter(|header| !may_pass(header)) {
+        let want = "one that is no credential, cookie, address, limit or part of the connection";
+        faults.add(&table.path(name), "header", format!("\"{header}\""), want);
+    }
+    listed
+}
+
+/// An address as a fault shows it: without what may be a password.
+fn without_user(address: &str) -> String {
+    let shown = address.rsplit_once('@').map_or(address, |(_, rest)| rest);
+    format!("\"{shown}\"")
 }
 
 fn check_base_url(base: &str) -> Result<(), &'static str> {

@@ -1,0 +1,54 @@
+//! Which headers a policy may let pass.
+
+use crate::auth::CREDENTIAL_HEADERS;
+
+/// Headers that never pass, in either direction, whatever the policy lists.
+const NEVER: [&str; 29] = [
+    "accept-encoding",
+    "cdn-loop",
+    "connection",
+    "content-encoding",
+    "content-length",
+    "content-type",
+    "cookie",
+    "expect",
+    "forwarded",
+    "host",
+    "keep-alive",
+    "location",
+    "openai-organization",
+    "openai-project",
+    "proxy-authenticate",
+    "proxy-authorization",
+    "retry-after",
+    "retry-after-ms",
+    "set-cookie",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "true-client-ip",
+    "upgrade",
+    "via",
+    "www-authenticate",
+    "x-real-ip",
+    "x-request-id",
+    "x-should-retry",
+];
+const NEVER_PREFIXES: [&str; 8] = [
+    "access-control-",
+    "anthropic-ratelimit-",
+    "cf-",
+    "ratelimit",
+    "sec-",
+    "x-forwarded-",
+    "x-ratelimit-",
+    "x-tollgate-",
+];
+
+/// Whether a policy may let this header pass.
+#[must_use]
+pub fn may_pass(name: &str) -> bool {
+    !CREDENTIAL_HEADERS.contains(&name)
+        && !NEVER.contains(&name)
+        && !NEVER_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+}
