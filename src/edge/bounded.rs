@@ -3,7 +3,7 @@
 use core::cell::{Cell, RefCell};
 use core::future::{Future, poll_fn};
 use core::pin::{Pin, pin};
-use core::task::Poll;
+use core::task::{Context, Poll, Waker};
 use core::time::Duration;
 
 use futures_util::future::{Either, select};
@@ -27,8 +27,15 @@ fn delay(wait: Wait) -> Pin<Box<Delay>> {
 /// stream would cost more than relaying it. It passes between one and two bounds after the last event.
 #[derive(Default)]
 pub(super) struct Watch {
-    timer: RefCell<Option<(Wait, Pin<Box<Delay>>)>>,
+    timer: RefCell<Option<Timer>>,
     active: Cell<bool>,
+}
+
+struct Timer {
+    bound: Wait,
+    delay: Pin<Box<Delay>>,
+    /// Whom it wakes: it remembers the first that asked, so it is of no use to another task.
+    waker: Option<Waker>,
 }
 
 impl Watch {
@@ -36,7 +43,7 @@ impl Watch {
     pub(super) async fn bounded<F: Future>(&self, future: F, within: Wait) -> Option<F::Output> {
         let mut future = pin!(future);
         // The bound of this event counts from here, unless the timer of the same bound runs already.
-        let running = self.timer.borrow().as_ref().is_some_and(|(bound, _)| *bound == within);
+        let running = self.timer.borrow().as_ref().is_some_and(|timer| timer.bound == within);
         if running {
             self.active.set(true);
         } else {
@@ -47,22 +54,30 @@ impl Watch {
                 return Poll::Ready(Some(output));
             }
             loop {
-                let fired = match self.timer.borrow_mut().as_mut() {
-                    Some((_, timer)) => timer.as_mut().poll(context).is_ready(),
-                    None => true,
-                };
+                let fired = self.poll_timer(context);
                 match (fired, self.active.get()) {
-                    (false, _) => return Poll::Pending,
-                    (true, false) => return Poll::Ready(None),
-                    (true, true) => self.arm(within),
+                    (Some(false), _) => return Poll::Pending,
+                    (Some(true), false) => return Poll::Ready(None),
+                    (Some(true), true) | (None, _) => self.arm(within),
                 }
             }
         })
         .await
     }
 
+    /// Whether the timer has fired; `None` if it would wake another task.
+    fn poll_timer(&self, context: &mut Context<'_>) -> Option<bool> {
+        let mut timer = self.timer.borrow_mut();
+        let timer = timer.as_mut()?;
+        if timer.waker.as_ref().is_some_and(|waker| !waker.will_wake(context.waker())) {
+            return None;
+        }
+        timer.waker.get_or_insert_with(|| context.waker().clone());
+        Some(timer.delay.as_mut().poll(context).is_ready())
+    }
+
     fn arm(&self, within: Wait) {
         self.active.set(false);
-        self.timer.replace(Some((within, delay(within))));
+        self.timer.replace(Some(Timer { bound: within, delay: delay(within), waker: None }));
     }
 }
