@@ -1,0 +1,221 @@
+//! Which headers pass in either direction, and what an answer says of the caller's limits.
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test that cannot go on has failed")]
+
+use serde_json::{Value, json};
+use support::flow::{ANSWER, ASK, answers};
+use support::policy::Written;
+use support::world::{Told, World};
+use tollgate::gateway::header_policy::{reply_headers, request_headers};
+use tollgate::gateway::ports::UpstreamReply;
+use tollgate::policy::{Secret, Upstream};
+
+mod support {
+    #[expect(dead_code, reason = "what other tests need of it")]
+    pub(crate) mod flow;
+    pub(crate) mod policy;
+    #[expect(dead_code, reason = "what other tests need of it")]
+    pub(crate) mod stream;
+    #[expect(dead_code, reason = "what other tests need of it")]
+    pub(crate) mod world;
+}
+
+/// Headers that must not pass, whoever asks for it.
+const NEVER: [&str; 22] = [
+    "authorization",
+    "x-api-key",
+    "api-key",
+    "cookie",
+    "set-cookie",
+    "host",
+    "connection",
+    "transfer-encoding",
+    "content-length",
+    "content-encoding",
+    "location",
+    "forwarded",
+    "x-forwarded-for",
+    "x-real-ip",
+    "cf-connecting-ip",
+    "true-client-ip",
+    "openai-organization",
+    "openai-project",
+    "retry-after",
+    "x-ratelimit-remaining-requests",
+    "access-control-allow-origin",
+    "x-tollgate-limited-by",
+];
+
+fn upstream(listed: &[&str]) -> Upstream {
+    let listed: Vec<String> = listed.iter().map(|name| (*name).to_owned()).collect();
+    Upstream {
+        base_url: "https://up.test/v1".to_owned(),
+        key: Some(Secret("ours".to_owned())),
+        request_headers: listed.clone(),
+        response_headers: listed,
+        stream_usage: true,
+    }
+}
+
+/// The headers with the value that the caller, or the upstream, has sent.
+fn passed(headers: Vec<(String, String)>) -> Vec<String> {
+    headers.into_iter().filter(|(_, value)| value == "theirs").map(|(name, _)| name).collect()
+}
+
+#[test]
+fn no_list_of_the_policy_lets_a_credential_or_a_cookie_through() {
+    let listed = [&NEVER[..], &["x-route"]].concat();
+    let upstream = upstream(&listed);
+    let own = ["accept", "cache-control", "idempotency-key", "openai-beta", "user-agent", "x-client-request-id"];
+    let sent = passed(request_headers(&upstream, |_| Some("theirs".to_owned())));
+    assert_eq!(sent, [&own[..], &["x-route"]].concat());
+    let theirs = listed.iter().map(|name| ((*name).to_owned(), "theirs".to_owned())).collect();
+    let reply = UpstreamReply { status: 200, headers: theirs, body: () };
+    assert_eq!(passed(reply_headers(&upstream, &reply, false)), ["x-route"]);
+}
+
+#[test]
+fn an_upstreams_headers_do_not_pass_unless_they_are_listed() {
+    let names = ["openai-processing-ms", "server", "x-served-by", "x-request-id", "content-type", "cache-control"];
+    let theirs = names.iter().map(|name| ((*name).to_owned(), "theirs".to_owned())).collect();
+    let reply = UpstreamReply { status: 200, headers: theirs, body: () };
+    let whole = passed(reply_headers(&upstream(&["x-served-by"]), &reply, false));
+    assert_eq!(
+        whole,
+        ["cache-control", "openai-processing-ms", "x-served-by", "x-upstream-request-id", "content-type"]
+    );
+    let streamed = passed(reply_headers(&upstream(&[]), &reply, true));
+    assert_eq!(streamed, ["openai-processing-ms", "x-upstream-request-id", "content-type"]);
+}
+
+/// A world with a limit of every kind for the plan `plain`.
+fn limited() -> World {
+    let mut written = Written::good();
+    written.0.get_mut("PLANS").unwrap()["plain"]["limits"] = json!({
+        "day": {"unit": "usd", "amount": "1.00", "window": "day"},
+        "rpm": {"unit": "requests", "burst": 2, "refill": 2, "per": "minute"},
+        "slots": {"unit": "concurrency", "amount": 2},
+        "tpm": {"unit": "tokens", "burst": 1_000, "refill": 10, "per": "second"},
+    });
+    World { policy: written.read(), upstream: answers(ANSWER), ..World::new() }
+}
+
+fn rates(told: &Told) -> Vec<(&str, &str)> {
+    let is_rate = |name: &str| name.starts_with("x-ratelimit-") || name.starts_with("ratelimit");
+    let headers = told.headers.iter().filter(|(name, _)| is_rate(name));
+    headers.map(|(name, value)| (name.as_str(), value.as_str())).collect()
+}
+
+#[test]
+fn every_answer_carries_what_is_left_as_of_the_decision() {
+    let mut world = limited();
+    let policy = concat!(
+        r#""day";q=1000000;w=86400;tollgate-unit="usd-micro", "rpm";q=2;w=60, "#,
+        r#""slots";q=2;qu="concurrent-requests", "tpm";q=1000;w=100;tollgate-unit="tokens""#
+    );
+    let told = world.call("call-1", "plain", ASK);
+    assert_eq!(
+        rates(&told),
+        [
+            ("x-ratelimit-limit-requests", "2"),
+            ("x-ratelimit-remaining-requests", "1"),
+            ("x-ratelimit-reset-requests", "30s"),
+            ("x-ratelimit-limit-tokens", "1000"),
+            // Held are 16 in and 100 out.
+            ("x-ratelimit-remaining-tokens", "884"),
+            ("x-ratelimit-reset-tokens", "11.6s"),
+            ("ratelimit-policy", policy),
+            ("ratelimit", r#""day";r=999784;t=43200, "rpm";r=1;t=30, "slots";r=1, "tpm";r=884;t=1"#),
+        ]
+    );
+    world.call("call-2", "plain", ASK);
+    let refused = world.call("call-3", "plain", ASK);
+    // Settled are twice 100,000 billionths and 70 tokens.
+    assert_eq!(
+        (refused.status, rates(&refused)[7]),
+        (429, ("ratelimit", r#""day";r=999800;t=43200, "rpm";r=0;t=30, "slots";r=2, "tpm";r=860;t=1"#))
+    );
+    assert_eq!(refused.header("retry-after"), Some("30"));
+}
+
+#[test]
+fn what_is_shown_is_what_is_enforced() {
+    let mut world = limited();
+    world.call("call-1", "plain", ASK);
+    world.headers.insert("authorization".to_owned(), "Bearer key-plain".to_owned());
+    let usage = world.request("call-2", "GET", "/v1/usage");
+    let shown: Value = serde_json::from_slice(&usage.body).unwrap();
+    let limits: Vec<_> = shown["limits"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|limit| {
+            let text = |name: &str| limit[name].to_string();
+            [text("name"), text("unit"), text("limit"), text("left"), text("left_usd"), text("full_in_ms")].join(" ")
+        })
+        .collect();
+    assert_eq!(
+        limits,
+        [
+            r#""day" "nano_usd" 1000000000 999900000 "0.9999" 43200000"#,
+            r#""rpm" "requests" 2 1 null 30000"#,
+            r#""slots" "concurrency" 2 2 null 0"#,
+            r#""tpm" "tokens" 1000 930 null 7000"#,
+        ]
+    );
+    assert_eq!((&shown["open_holds"], &shown["plan"]), (&json!(0), &json!("plain")));
+    assert_eq!(world.count("reserve"), 1, "looking reserves nothing");
+}
+
+#[test]
+fn a_count_says_what_a_call_would_hold_and_holds_nothing() {
+    let mut world = limited();
+    world.headers.insert("authorization".to_owned(), "Bearer key-plain".to_owned());
+    world.body = Ok(ASK.as_bytes().to_vec());
+    let told = world.request("call-1", "POST", "/v1/tokens/count");
+    let shown: Value = serde_json::from_slice(&told.body).unwrap();
+    assert_eq!((told.status, &shown["input_tokens"], &shown["hold"]["nano_usd"]), (200, &json!(16), &json!(216_000)));
+    assert_eq!((&shown["admitted_now"], world.spent("plain")), (&json!(true), (0, 0)));
+    assert_eq!(world.call("call-1", "plain", ASK).status, 200);
+    let held = world.log.borrow().last().unwrap()["held"]["usd"].clone();
+    assert_eq!(held, shown["hold"]["nano_usd"]);
+}
+
+#[test]
+fn cors_is_off_unless_the_policy_names_origins() {
+    let mut world = limited();
+    world.headers.insert("origin".to_owned(), "https://app.example".to_owned());
+    assert_eq!(world.request("call-1", "OPTIONS", "/v1/chat/completions").status, 405);
+    let mut written = Written::good();
+    written.0.get_mut("POLICY").unwrap()["cors"] = json!({"origins": ["https://app.example"]});
+    world.policy = written.read();
+    let told = world.request("call-2", "OPTIONS", "/v1/chat/completions");
+    assert_eq!((told.status, told.header("access-control-allow-origin")), (204, Some("https://app.example")));
+    assert_eq!(told.header("access-control-allow-methods"), Some("POST"));
+    let refused = world.call("call-3", "nobody", ASK);
+    assert!(refused.header("access-control-expose-headers").unwrap().contains("retry-after-ms"));
+    world.headers.insert("origin".to_owned(), "https://other.example".to_owned());
+    let told = world.request("call-4", "OPTIONS", "/v1/chat/completions");
+    assert_eq!((told.header("access-control-allow-origin"), told.header("vary")), (None, Some("Origin")));
+}
+
+#[test]
+fn every_other_path_and_method_is_told_in_the_same_shape() {
+    let mut world = limited();
+    let cases = [
+        ("GET", "/v1/chat/completions", 405, "method_not_supported"),
+        ("POST", "/v1/chat/completions/", 404, "unknown_url"),
+        ("POST", "/V1/chat/completions", 404, "unknown_url"),
+        ("POST", "/v1//chat/completions", 404, "unknown_url"),
+        ("POST", "/v1/chat%2Fcompletions", 404, "unknown_url"),
+        ("POST", "/v1/chat/completions/../models", 404, "unknown_url"),
+        ("GET", "/", 404, "unknown_url"),
+        ("DELETE", "/v1/models", 405, "method_not_supported"),
+    ];
+    for (method, path, status, code) in cases {
+        let told = world.request("call-1", method, path);
+        assert_eq!((told.status, told.code().as_str()), (status, code), "{method} {path}");
+        assert_eq!(told.header("x-request-id"), Some("call-1"));
+    }
+    assert!(world.asked.borrow().is_empty() && world.sent.borrow().is_empty());
+    assert_eq!(world.log.borrow().len(), cases.len());
+}

@@ -1,0 +1,266 @@
+//! Everything outside of a call, in memory.
+//!
+//! The limiter goes through the text of the real protocol and of the real record; only the platform between the Worker
+//! and the object is missing. It, the upstream and the clock do what the test tells them.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
+
+use serde_json::Value;
+use tollgate::auth::Subject;
+use tollgate::gateway::memory::Memory;
+use tollgate::gateway::ports::{Ports, ReadFault, SendFault, Unavailable, UpstreamReply, UpstreamRequest};
+use tollgate::gateway::record::CallRecord;
+use tollgate::gateway::{Answer, Call, handle};
+use tollgate::limit::protocol::{Command, Reply, account_of, record_of};
+use tollgate::policy::{Faults, Policy};
+use tollgate::time::{UnixMillis, Wait};
+
+use super::policy::Written;
+use super::stream::{ClientState, Clock, Scripted, Taker, Turn};
+
+/// 2031-03-05T12:00:00Z.
+const NOON: u64 = 1_930_478_400_000;
+
+/// How a question to the limiter fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LimiterFault {
+    /// The object does not get it.
+    Down,
+    /// It is carried out, and the answer is lost.
+    LostReply,
+    /// It is carried out, and the answer is no answer.
+    Nonsense,
+    /// It is carried out, and what comes back answers another question.
+    OtherReply,
+}
+
+/// What an upstream answers.
+#[derive(Clone, Debug)]
+pub(crate) enum Upstream {
+    Fails(SendFault),
+    Answers { status: u16, headers: Vec<(&'static str, &'static str)>, turns: Vec<Turn> },
+}
+
+/// The world of one caller.
+pub(crate) struct World {
+    pub(crate) clock: Clock,
+    pub(crate) policy: Result<Policy, Faults>,
+    pub(crate) headers: BTreeMap<String, String>,
+    pub(crate) body: Result<Vec<u8>, ReadFault>,
+    pub(crate) upstream: Upstream,
+    /// How many pieces the client takes.
+    pub(crate) takes: usize,
+    /// Whether it takes the end.
+    pub(crate) closes: bool,
+    /// The faults of the next questions, by their verb.
+    pub(crate) faults: BTreeMap<&'static str, Vec<LimiterFault>>,
+    /// How long an answer of the limiter is under way.
+    pub(crate) latency: u64,
+    pub(crate) client: Rc<ClientState>,
+    pub(crate) cancelled: Rc<Cell<bool>>,
+    pub(crate) asked: RefCell<Vec<(String, Command)>>,
+    pub(crate) sent: RefCell<Vec<UpstreamRequest>>,
+    pub(crate) log: RefCell<Vec<Value>>,
+    pub(crate) warnings: RefCell<Vec<String>>,
+    pub(crate) records: RefCell<BTreeMap<Subject, String>>,
+    pub(crate) asked_before: RefCell<BTreeMap<String, usize>>,
+    pub(crate) memory: Memory,
+}
+
+/// What a caller gets.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Told {
+    pub(crate) status: u16,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) body: Vec<u8>,
+    /// Of a stream: whether it was ended cleanly.
+    pub(crate) closed: Option<bool>,
+}
+
+impl Told {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(header, _)| header == name).map(|(_, value)| value.as_str())
+    }
+
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8(self.body.clone()).unwrap()
+    }
+
+    /// The error's code, or nothing.
+    pub(crate) fn code(&self) -> String {
+        let body: Value = serde_json::from_slice(&self.body).unwrap_or_default();
+        body["error"]["code"].as_str().unwrap_or_default().to_owned()
+    }
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        Self {
+            clock: Clock::at(NOON),
+            policy: Written::good().read(),
+            headers: BTreeMap::new(),
+            body: Ok(Vec::new()),
+            upstream: Upstream::Fails(SendFault::Unreachable),
+            takes: usize::MAX,
+            closes: true,
+            faults: BTreeMap::new(),
+            latency: 0,
+            client: Rc::default(),
+            cancelled: Rc::default(),
+            asked: RefCell::default(),
+            sent: RefCell::default(),
+            log: RefCell::default(),
+            warnings: RefCell::default(),
+            records: RefCell::default(),
+            asked_before: RefCell::default(),
+            memory: Memory::default(),
+        }
+    }
+
+    /// Calls with the key of a plan, and carries the call to its end.
+    pub(crate) fn call(&mut self, id: &str, plan: &str, body: &str) -> Told {
+        self.headers.insert("authorization".to_owned(), format!("Bearer key-{plan}"));
+        self.body = Ok(body.as_bytes().to_vec());
+        self.request(id, "POST", "/v1/chat/completions")
+    }
+
+    /// Sends what is set, and carries the call to its end.
+    pub(crate) fn request(&mut self, id: &str, method: &str, path: &str) -> Told {
+        (self.client, self.cancelled) = (Rc::default(), Rc::default());
+        let call = Call { id: id.to_owned(), method: method.to_owned(), path: path.to_owned() };
+        pollster::block_on(async {
+            match handle(&self.policy, self, &call).await {
+                Answer::Whole { head, body, hold } => {
+                    if let Some(hold) = hold {
+                        let (hold, ending) = *hold;
+                        hold.end(self, ending).await;
+                    }
+                    Told { status: head.status, headers: head.headers, body, closed: None }
+                }
+                Answer::Stream { head, relay } => {
+                    let state = Rc::clone(&self.client);
+                    let mut client = Taker { state, clock: self.clock.clone(), takes: self.takes, closes: self.closes };
+                    // A client that does not take the end keeps the relay, but nothing else.
+                    let ended = poll_once(relay.run(self, &mut client));
+                    assert!(ended.await || !self.closes, "the relay never ends");
+                    let (body, closed) = (self.client.taken.borrow().clone(), Some(self.client.closed.get()));
+                    Told { status: head.status, headers: head.headers, body, closed }
+                }
+            }
+        })
+    }
+
+    /// What was charged of a user's day, in billionths of a dollar, and the calls that are open.
+    pub(crate) fn spent(&self, user: &str) -> (i64, u64) {
+        let records = self.records.borrow();
+        let record = records.get(&Subject(format!("user:{user}")));
+        let account = account_of(record.map(String::as_str)).unwrap();
+        let limits = self.policy.as_ref().unwrap().limits_of(user).unwrap();
+        let snapshot = account.snapshot(self.clock.now(), limits);
+        let day = snapshot.balances.iter().find(|balance| balance.limit.name == "day");
+        (day.map_or(0, |day| 1_000_000_000 - day.left(0)), snapshot.open_holds)
+    }
+
+    /// How often a verb was asked.
+    pub(crate) fn count(&self, verb: &str) -> usize {
+        self.asked.borrow().iter().filter(|(asked, _)| asked == verb).count()
+    }
+
+    fn answer(&self, subject: &Subject, command: &Command) -> String {
+        let mut records = self.records.borrow_mut();
+        let account = account_of(records.get(subject).map(String::as_str)).unwrap();
+        let limits_of = |plan: &str| self.policy.as_ref().ok()?.limits_of(plan);
+        let (reply, next) = command.execute(&account, self.clock.now(), limits_of).unwrap();
+        if let Some(mut next) = next {
+            next.arm();
+            records.insert(subject.clone(), record_of(&next));
+        }
+        reply.to_json()
+    }
+
+    fn fault(&self, verb: &str) -> Option<LimiterFault> {
+        let mut before = self.asked_before.borrow_mut();
+        let times = before.entry(verb.to_owned()).or_default();
+        *times += 1;
+        self.faults.get(verb)?.get(*times - 1).copied()
+    }
+}
+
+/// Whether a future is ready when it is first looked at. Nothing here waits for anything but the scripts.
+async fn poll_once(future: impl Future) -> bool {
+    let mut future = std::pin::pin!(future);
+    std::future::poll_fn(|context| std::task::Poll::Ready(future.as_mut().poll(context).is_ready())).await
+}
+
+impl Ports for World {
+    type Body = Scripted;
+
+    fn now(&self) -> UnixMillis {
+        self.clock.now()
+    }
+
+    fn header(&self, name: &str) -> Option<String> {
+        self.headers.get(name).cloned()
+    }
+
+    async fn read_body(&self, cap: usize) -> Result<Vec<u8>, ReadFault> {
+        self.body.clone().and_then(|body| if body.len() > cap { Err(ReadFault::TooLarge) } else { Ok(body) })
+    }
+
+    async fn ask(&self, subject: &Subject, command: &Command, within: Wait) -> Result<Reply, Unavailable> {
+        let path = command.to_path();
+        let verb = path.trim_start_matches("/v1/").split('?').next().unwrap().to_owned();
+        self.asked.borrow_mut().push((verb.clone(), command.clone()));
+        let fault = self.fault(&verb);
+        if fault == Some(LimiterFault::Down) {
+            self.clock.pass(within.0);
+            return Err(Unavailable("no answer".to_owned()));
+        }
+        let command = Command::from_url(&format!("https://limiter{path}")).unwrap();
+        let reply = self.answer(subject, &command);
+        self.clock.pass(self.latency);
+        let reply = match fault {
+            Some(LimiterFault::LostReply) => return Err(Unavailable("lost".to_owned())),
+            Some(LimiterFault::Nonsense) => "<html>".to_owned(),
+            Some(LimiterFault::OtherReply) => r#"{"done":{"known":true}}"#.to_owned(),
+            _ => reply,
+        };
+        Reply::from_json(&reply).map_err(|fault| Unavailable(fault.to_string()))
+    }
+
+    async fn send(&self, request: &UpstreamRequest, within: Wait) -> Result<UpstreamReply<Scripted>, SendFault> {
+        self.sent.borrow_mut().push(request.clone());
+        match &self.upstream {
+            Upstream::Fails(fault) => {
+                if *fault == SendFault::TimedOut {
+                    self.clock.pass(within.0);
+                }
+                Err(*fault)
+            }
+            Upstream::Answers { status, headers, turns } => {
+                let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+                let body = Scripted {
+                    turns: VecDeque::from(turns.clone()),
+                    clock: self.clock.clone(),
+                    client: Rc::clone(&self.client),
+                    cancelled: Rc::clone(&self.cancelled),
+                };
+                Ok(UpstreamReply { status: *status, headers: headers.iter().map(owned).collect(), body })
+            }
+        }
+    }
+
+    fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
+    fn log(&self, record: &CallRecord) {
+        self.log.borrow_mut().push(serde_json::to_value(record).unwrap());
+    }
+
+    fn warn(&self, message: &str) {
+        self.warnings.borrow_mut().push(message.to_owned());
+    }
+}
