@@ -3,7 +3,10 @@
 //! Invariant: identity comes from the credential alone, nothing else that a caller sends. A credential that is empty,
 //! malformed or beside another one is refused, never passed over; and it is never echoed.
 
-use crate::policy::Keys;
+use crate::limit::MEMBER_MARK;
+use crate::policy::{Keys, Visitors};
+use crate::time::{UnixMillis, UtcDay};
+use crate::visitor::{Prefix, TokenFault};
 
 /// The headers that may carry a caller's credential. All of them are taken out before a call goes upstream.
 pub const CREDENTIAL_HEADERS: [&str; 3] = ["authorization", "x-api-key", "api-key"];
@@ -17,6 +20,8 @@ pub struct Subject(pub String);
 pub enum Kind {
     /// By an API key.
     Key,
+    /// Not at all: a visitor, known by the network for a day.
+    Visitor,
 }
 
 /// A caller.
@@ -28,6 +33,28 @@ pub struct Principal {
     pub plan: String,
     /// How the caller was recognised.
     pub kind: Kind,
+    /// Which one of several who share the subject, if they are told apart.
+    pub member: Option<String>,
+}
+
+impl Principal {
+    /// The plan as the subject's object is asked about it: where several share the object, with the member.
+    #[must_use]
+    pub fn object_plan(&self) -> String {
+        match &self.member {
+            Some(member) => format!("{}{MEMBER_MARK}{member}", self.plan),
+            None => self.plan.clone(),
+        }
+    }
+
+    /// The caller's row in the ledger.
+    #[must_use]
+    pub fn ledger_key(&self) -> String {
+        match self.member.as_deref() {
+            None | Some("") => self.subject.0.clone(),
+            Some(member) => format!("{}{MEMBER_MARK}{member}", self.subject.0),
+        }
+    }
 }
 
 /// Why a caller is not recognised.
@@ -41,6 +68,10 @@ pub enum Unrecognised {
     Ambiguous,
     /// A credential that nobody has.
     Unknown,
+    /// A visitor token that was not made here, or not for here.
+    ForgedToken,
+    /// A visitor token whose time is over.
+    ExpiredToken,
 }
 
 impl Unrecognised {
@@ -54,6 +85,8 @@ impl Unrecognised {
             Self::Malformed => "The API key cannot be read. Send it as `Authorization: Bearer KEY`.",
             Self::Ambiguous => "Two different API keys were sent in one request. Send one.",
             Self::Unknown => "The API key is not known here.",
+            Self::ForgedToken => "The visitor token is not valid here. `POST /v1/visitor` gives out a new one.",
+            Self::ExpiredToken => "The visitor token has expired. `POST /v1/visitor` gives out a new one.",
         }
     }
 }
@@ -78,7 +111,33 @@ pub fn authenticate(headers: &[Option<String>; 3], keys: &Keys) -> Result<Princi
     let key = keys.find(presented.ok_or(Unrecognised::Missing)?).ok_or(Unrecognised::Unknown)?;
     // The prefix keeps users of keys apart from subjects that are recognised in another way.
     let subject = Subject(format!("user:{}", key.user));
-    Ok(Principal { subject, plan: key.plan.clone(), kind: Kind::Key })
+    Ok(Principal { subject, plan: key.plan.clone(), kind: Kind::Key, member: None })
+}
+
+/// Recognises a caller without a credential, by the address that the platform reports and a visitor token, if one is
+/// presented.
+///
+/// # Errors
+/// If there is no secret or no usable address, or the token is not good.
+pub fn visitor(
+    visitors: &Visitors,
+    address: Option<&str>,
+    token: Option<&str>,
+    now: UnixMillis,
+) -> Result<Principal, Unrecognised> {
+    let secret = visitors.secret.as_ref().ok_or(Unrecognised::Missing)?;
+    let prefix = address.and_then(|address| Prefix::of(address, visitors.ipv6)).ok_or(Unrecognised::Missing)?;
+    let member = match (&visitors.tokens, token) {
+        (None, None) => None,
+        (None, Some(_)) => return Err(Unrecognised::ForgedToken),
+        (Some(_), None) => Some(String::new()),
+        (Some(_), Some(token)) => Some(secret.member(token, &prefix, now).map_err(|fault| match fault {
+            TokenFault::Forged => Unrecognised::ForgedToken,
+            TokenFault::Expired => Unrecognised::ExpiredToken,
+        })?),
+    };
+    let subject = Subject(secret.subject(&prefix, UtcDay::of(now)));
+    Ok(Principal { subject, plan: visitors.plan.clone(), kind: Kind::Visitor, member })
 }
 
 /// The token of an `Authorization` value; the scheme is written in any case.

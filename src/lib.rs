@@ -6,6 +6,7 @@ pub mod dialect;
 #[cfg(target_arch = "wasm32")]
 mod edge;
 pub mod gateway;
+pub mod ledger;
 pub mod limit;
 pub mod placement;
 pub mod policy;
@@ -14,3 +15,4 @@ pub mod rate_headers;
 pub mod rejection;
 pub mod time;
 pub mod tokens;
+pub mod visitor;

@@ -61,7 +61,7 @@ fn policy_item(balance: &Balance, at: UnixMillis) -> String {
         Unit::OutputTokens => ";tollgate-unit=\"output-tokens\"",
     };
     let window = window_seconds(limit.shape, at).map_or(String::new(), |seconds| format!(";w={seconds}"));
-    format!("\"{}\";q={quota}{window}{unit}", limit.name)
+    format!("\"{}\";q={quota}{window}{unit}", limit.label())
 }
 
 /// In how many seconds the whole quota comes back.
@@ -92,7 +92,7 @@ fn state_item(balance: &Balance, snapshot: &Snapshot) -> String {
         Fit::After(wait) => format!(";t={}", wait.whole_seconds()),
         Fit::Now | Fit::Never => String::new(),
     };
-    format!("\"{}\";r={}{next}", limit.name, field_integer(limit.unit, remaining))
+    format!("\"{}\";r={}{next}", limit.label(), field_integer(limit.unit, remaining))
 }
 
 /// A duration as the OpenAI API writes it: `17ms`, `1.2s`, `6m0s`, `1h2m3s`.

@@ -58,6 +58,25 @@ pub enum Calendar {
     Month,
 }
 
+/// A day in UTC: days since the epoch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct UtcDay(pub u64);
+
+impl UtcDay {
+    /// The day that `now` falls into.
+    #[must_use]
+    pub const fn of(now: UnixMillis) -> Self {
+        Self(now.0 / DAY_MS)
+    }
+
+    /// How long it is from `now` until the day is over; zero if it is.
+    #[must_use]
+    pub const fn wait_for_end(self, now: UnixMillis) -> Wait {
+        UnixMillis(self.0.saturating_add(1).saturating_mul(DAY_MS)).since(now)
+    }
+}
+
 /// The running number of a calendar window: days since the epoch, or months since January 1970.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]

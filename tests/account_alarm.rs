@@ -2,8 +2,10 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use proptest::prelude::{prop_assert, prop_assert_eq, proptest};
+use std::borrow::Cow;
 use support::steps::{NOON, Step, config, cost, plan, start, steps};
-use tollgate::limit::account::{Account, Cleanup, HoldId, REST};
+
+use tollgate::limit::account::{Account, AlarmStep, HoldId, REST};
 use tollgate::limit::protocol::{Command, account_of, record_of};
 use tollgate::limit::{Amount, Charge, Cost, Estimate, Limit, Period, Shape, Unit};
 use tollgate::time::{UnixMillis, Wait};
@@ -31,7 +33,7 @@ impl Object {
     }
 
     fn command(&mut self, now: UnixMillis, command: &Command) -> String {
-        let (reply, next) = command.execute(&self.account(), now, |_| Some(&self.limits)).unwrap();
+        let (reply, next) = command.execute(&self.account(), now, |_| Some(Cow::Borrowed(&*self.limits))).unwrap();
         if let Some(mut next) = next {
             if let Some(at) = next.arm() {
                 self.alarm = Some(at);
@@ -45,9 +47,11 @@ impl Object {
     /// The alarm; whether it deleted everything.
     fn fire(&mut self, now: UnixMillis) -> bool {
         self.alarm = None;
-        match self.account().cleanup(now) {
-            Cleanup::Delete => self.record = None,
-            Cleanup::Rearm(at, next) => (self.alarm, self.record) = (Some(at), Some(record_of(&next))),
+        match self.account().alarm(now) {
+            AlarmStep::Delete => self.record = None,
+            AlarmStep::Rearm { alarm_at, next } | AlarmStep::Post { alarm_at, next, .. } => {
+                (self.alarm, self.record) = (Some(alarm_at), Some(record_of(&next)));
+            }
         }
         self.record.is_none()
     }
@@ -65,11 +69,15 @@ fn command(step: &Step) -> Option<Command> {
     let id = |id: &String| HoldId(id.clone());
     let plan = || "plan".to_owned();
     Some(match step {
-        Step::Reserve { id: name, cost, hold } => {
-            Command::Reserve { id: id(name), plan: plan(), estimate: Estimate(*cost), hold: Wait(*hold) }
-        }
+        Step::Reserve { id: name, cost, hold } => Command::Reserve {
+            id: id(name),
+            plan: plan(),
+            estimate: Estimate(*cost),
+            hold: Wait(*hold),
+            entitled: None,
+        },
         Step::Settle { id: name, cost, .. } => Command::Settle { id: id(name), charge: Charge::Exact(*cost) },
-        Step::Release { id: name } => Command::Release { id: id(name) },
+        Step::Release { id: name } => Command::Release { id: id(name), give_back: false },
         Step::Extend { id: name, hold } => Command::Extend { id: id(name), hold: Wait(*hold) },
         Step::Alarm | Step::Policy(_) => Command::Snapshot { plan: plan() },
         Step::Pass(_) | Step::Back(_) => return None,
@@ -86,7 +94,7 @@ fn call(object: &mut Object, now: u64, name: &str) {
     let hold = Wait::seconds(600);
     object.command(
         UnixMillis(now),
-        &Command::Reserve { id: id.clone(), plan: "plan".to_owned(), estimate: Estimate(one), hold },
+        &Command::Reserve { id: id.clone(), plan: "plan".to_owned(), estimate: Estimate(one), hold, entitled: None },
     );
     object.command(UnixMillis(now + 500), &Command::Settle { id, charge: Charge::Exact(one) });
 }
@@ -148,7 +156,7 @@ proptest! {
         let mut object = Object::new(limits);
         let id = HoldId("x".to_owned());
         let hold = Wait::seconds(60);
-        let reserve = Command::Reserve { id: id.clone(), plan: "plan".to_owned(), estimate: Estimate(cost), hold };
+        let reserve = Command::Reserve { id: id.clone(), plan: "plan".to_owned(), estimate: Estimate(cost), hold, entitled: None };
         object.command(UnixMillis(NOON), &reserve);
         object.command(UnixMillis(NOON + passed), &Command::Settle { id, charge: Charge::Exact(cost) });
         let Some(mut at) = object.alarm else { return Ok(()) };

@@ -3,7 +3,7 @@
 
 use proptest::prelude::{prop_assert, prop_assert_eq, proptest};
 use support::steps::{NOON, Step, config, cost, passing, plan, start, steps};
-use tollgate::limit::account::{Account, Cleanup, ENDED_KEPT, ENDED_MAX, GRACE, HoldId, Outcome, Snapshot, Verdict};
+use tollgate::limit::account::{Account, AlarmStep, ENDED_KEPT, ENDED_MAX, GRACE, HoldId, Outcome, Snapshot, Verdict};
 use tollgate::limit::{Amount, Charge, Cost, Estimate, Limit, Period, Shape, Tokens, Unit};
 use tollgate::time::{UnixMillis, Wait};
 
@@ -83,7 +83,7 @@ proptest! {
             for part in [ms / 7, ms / 3, ms - ms / 7 - ms / 3] {
                 now += part;
                 // Looking, and writing down what was seen: a release of what nobody has reserved.
-                if let Cleanup::Rearm(_, looked) = often.cleanup(UnixMillis(now)) {
+                if let AlarmStep::Rearm { next: looked, .. } = often.alarm(UnixMillis(now)) {
                     often = looked;
                 }
                 often = often.release(UnixMillis(now), &id("nobody's")).next.unwrap_or(often);

@@ -4,7 +4,7 @@
 use proptest::prelude::{TestCaseError, prop_assert, prop_assert_eq, proptest};
 use support::reference::Reference;
 use support::steps::{Step, changing_plan, config, plan, start, steps};
-use tollgate::limit::account::{Account, Cleanup, Denial, HoldId, Outcome, Snapshot, Verdict};
+use tollgate::limit::account::{Account, AlarmStep, Denial, HoldId, Outcome, Snapshot, Verdict};
 use tollgate::limit::protocol::{account_of, record_of};
 use tollgate::limit::{Charge, Cost, Estimate, Limit, Unit};
 use tollgate::time::{UnixMillis, Wait};
@@ -123,9 +123,9 @@ impl Pair {
 
     /// An alarm changes nothing that can be seen, whether it deletes everything or only looks.
     fn alarm(&mut self) {
-        match self.account.cleanup(self.now()) {
-            Cleanup::Rearm(_, next) => self.account = next,
-            Cleanup::Delete => {
+        match self.account.alarm(self.now()) {
+            AlarmStep::Rearm { next, .. } | AlarmStep::Post { next, .. } => self.account = next,
+            AlarmStep::Delete => {
                 // The clock may go back by more than an account rests, which no platform's does: then it forgets.
                 (self.account, self.reference) = (Account::default(), Reference::default());
             }

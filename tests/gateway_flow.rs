@@ -12,6 +12,8 @@ use tollgate::gateway::ports::{ReadFault, SendFault};
 
 mod support {
     pub(crate) mod flow;
+    #[expect(dead_code, reason = "what other tests need of it")]
+    pub(crate) mod ledger;
     pub(crate) mod policy;
     #[expect(dead_code, reason = "what other tests need of it")]
     pub(crate) mod stream;

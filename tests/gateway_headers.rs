@@ -12,6 +12,8 @@ use tollgate::policy::{Secret, Upstream};
 mod support {
     #[expect(dead_code, reason = "what other tests need of it")]
     pub(crate) mod flow;
+    #[expect(dead_code, reason = "what other tests need of it")]
+    pub(crate) mod ledger;
     pub(crate) mod policy;
     #[expect(dead_code, reason = "what other tests need of it")]
     pub(crate) mod stream;

@@ -9,6 +9,8 @@ use tollgate::limit::protocol::Command;
 mod support {
     #[expect(dead_code, reason = "what other tests need of it")]
     pub(crate) mod flow;
+    #[expect(dead_code, reason = "what other tests need of it")]
+    pub(crate) mod ledger;
     pub(crate) mod policy;
     pub(crate) mod stream;
     #[expect(dead_code, reason = "what other tests need of it")]

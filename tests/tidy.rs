@@ -142,7 +142,7 @@ fn the_objects_names_are_those_of_the_code() {
     let bound: Vec<_> = bindings.iter().map(|binding| (text(&binding["name"]), text(&binding["class_name"]))).collect();
     let class = "UserLimiter".to_owned();
     assert_eq!(bound, [(constant("src/edge/limiter.rs", "BINDING"), class.clone())]);
-    assert!(read("src/edge/object.rs").contains(&format!("#[wasm_bindgen]\npub struct {class} {{")));
+    assert!(read("src/edge/object.rs").contains(&format!("#[wasm_bindgen]\npub struct {class}")));
     let migrations = wrangler["migrations"].as_array().unwrap();
     // A tag that is out there stays as it is; a change takes a new one.
     assert_eq!(text(&migrations[0]["tag"]), "v1");

@@ -6,10 +6,11 @@
 
 use tollgate::gateway::record::CallRecord;
 use tollgate::limit::account::{Account, Denial, HoldId, Snapshot, Verdict};
+use tollgate::limit::outbox::Entitled;
 use tollgate::limit::protocol::{Command, ProtocolError, Reply, account_of, record_of};
 use tollgate::limit::{Amount, Charge, Cost, Estimate, Limit, Period, Shape, Tokens, Unit};
 use tollgate::pricing::NanoUsd;
-use tollgate::time::{Calendar, UnixMillis, Wait};
+use tollgate::time::{Calendar, UnixMillis, UtcDay, Wait};
 
 /// 2031-03-05T12:00:00Z.
 const NOON: u64 = 1_930_478_400_000;
@@ -87,20 +88,37 @@ fn a_record_that_cannot_be_read_is_a_failure_and_never_an_empty_one() {
     }
 }
 
+fn entitled() -> Entitled {
+    let (key, plan) = ("user:ann".to_owned(), "p".to_owned());
+    Entitled { day: UtcDay(22_343), key, plan, gated: true, post_after: Wait(10_000) }
+}
+
 /// Every command and its path. The match has to name every variant, so a new one has to come in here.
 fn commands() -> Vec<(Command, &'static str)> {
     let (plan, estimate) = ("a b&c=é".to_owned(), Estimate(cost(1_200, 4_096, 9_007_199_254_740_991)));
     let all = vec![
-        Command::Reserve { id: id("call-1"), plan: plan.clone(), estimate, hold: Wait(600_000) },
+        Command::Reserve { id: id("call-1"), plan: plan.clone(), estimate, hold: Wait(600_000), entitled: None },
+        Command::Reserve {
+            id: id("call-1"),
+            plan: "p".to_owned(),
+            estimate,
+            hold: Wait(1),
+            entitled: Some(entitled()),
+        },
         Command::Check { plan: plan.clone(), estimate },
         Command::Settle { id: id("call-1"), charge: Charge::Exact(cost(10, 20, 30)) },
         Command::Settle { id: id("call-1"), charge: Charge::AtLeast(cost(10, 0, 30)) },
-        Command::Release { id: id("call-1") },
+        Command::Release { id: id("call-1"), give_back: false },
+        Command::Release { id: id("call-1"), give_back: true },
         Command::Extend { id: id("call-1"), hold: Wait(1) },
         Command::Snapshot { plan },
     ];
     let path = |command: &Command| match command {
-        Command::Reserve { .. } => concat!(
+        Command::Reserve { entitled: Some(_), .. } => concat!(
+            "/v1/reserve?id=call-1&plan=p&requests=1&input=1200&output=4096&usd=9007199254740991&hold_ms=1",
+            "&day=22343&key=user%3Aann&ledger_plan=p&gated=true&post_ms=10000"
+        ),
+        Command::Reserve { entitled: None, .. } => concat!(
             "/v1/reserve?id=call-1&plan=a+b%26c%3D%C3%A9&requests=1&input=1200&output=4096",
             "&usd=9007199254740991&hold_ms=600000"
         ),
@@ -113,7 +131,8 @@ fn commands() -> Vec<(Command, &'static str)> {
         Command::Settle { charge: Charge::AtLeast(_), .. } => {
             "/v1/settle?id=call-1&requests=1&input=10&output=0&usd=30&charge=at_least"
         }
-        Command::Release { .. } => "/v1/release?id=call-1",
+        Command::Release { give_back: false, .. } => "/v1/release?id=call-1",
+        Command::Release { give_back: true, .. } => "/v1/release?id=call-1&give_back=true",
         Command::Extend { .. } => "/v1/extend?id=call-1&hold_ms=1",
         Command::Snapshot { .. } => "/v1/snapshot?plan=a+b%26c%3D%C3%A9",
     };

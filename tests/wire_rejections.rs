@@ -3,6 +3,7 @@
 
 use tollgate::auth::Unrecognised;
 use tollgate::dialect::chat::BadRequest;
+use tollgate::ledger::{DayRefusal, DayScope};
 use tollgate::limit::account::Denial;
 use tollgate::limit::{Amount, Limit, Period, Shape, Unit};
 use tollgate::rejection::{ErrorBody, Rejection, UpstreamFault};
@@ -20,9 +21,14 @@ fn shown(rejection: &Rejection) -> String {
 /// What a rejection is. Whoever adds one is led here, and adds an example of it to `all`.
 fn name(rejection: &Rejection) -> &'static str {
     match rejection {
-        Rejection::Unrecognised(
-            Unrecognised::Missing | Unrecognised::Malformed | Unrecognised::Ambiguous | Unrecognised::Unknown,
-        ) => "Unrecognised",
+        Rejection::Unrecognised(why) => match why {
+            Unrecognised::Missing => "Unrecognised(Missing)",
+            Unrecognised::Malformed => "Unrecognised(Malformed)",
+            Unrecognised::Ambiguous => "Unrecognised(Ambiguous)",
+            Unrecognised::Unknown => "Unrecognised(Unknown)",
+            Unrecognised::ForgedToken => "Unrecognised(ForgedToken)",
+            Unrecognised::ExpiredToken => "Unrecognised(ExpiredToken)",
+        },
         Rejection::UnknownUrl { .. } => "UnknownUrl",
         Rejection::MethodNotAllowed { .. } => "MethodNotAllowed",
         Rejection::BadRequest(_) => "BadRequest",
@@ -31,6 +37,8 @@ fn name(rejection: &Rejection) -> &'static str {
         Rejection::ModelNotFound { .. } => "ModelNotFound",
         Rejection::Limited(_) => "Limited",
         Rejection::NeverFits(_) => "NeverFits",
+        Rejection::DayLimited(_) => "DayLimited",
+        Rejection::Shielded { .. } => "Shielded",
         Rejection::LimiterUnavailable => "LimiterUnavailable",
         Rejection::PolicyInvalid => "PolicyInvalid",
         Rejection::Upstream(fault) => match fault {
@@ -81,6 +89,8 @@ fn all() -> Vec<Rejection> {
         Rejection::Unrecognised(Unrecognised::Malformed),
         Rejection::Unrecognised(Unrecognised::Ambiguous),
         Rejection::Unrecognised(Unrecognised::Unknown),
+        Rejection::Unrecognised(Unrecognised::ForgedToken),
+        Rejection::Unrecognised(Unrecognised::ExpiredToken),
         Rejection::UnknownUrl { method: "GET".to_owned(), path: "/v1/v1/models".to_owned() },
         Rejection::MethodNotAllowed { method: "PUT".to_owned(), allow: "POST" },
         bad(Some("n"), None),
@@ -97,6 +107,10 @@ fn all() -> Vec<Rejection> {
         never(bucket(Unit::OutputTokens, 100), 4_096),
         never(cap(Unit::Usd, 5_000_000), 5_000_001),
         never(cap(Unit::Requests, 0), 1),
+        Rejection::DayLimited(DayRefusal { scope: DayScope::Daily, wait: Some(Wait(43_200_000)) }),
+        Rejection::DayLimited(DayRefusal { scope: DayScope::Site, wait: Some(Wait(59_500)) }),
+        Rejection::DayLimited(DayRefusal { scope: DayScope::Site, wait: None }),
+        Rejection::Shielded { wait: Wait(10_000) },
         Rejection::LimiterUnavailable,
         Rejection::PolicyInvalid,
         Rejection::Upstream(UpstreamFault::Auth),

@@ -7,7 +7,11 @@ use core::task::{Context, Poll, Waker};
 use core::time::Duration;
 
 use futures_util::future::{Either, select};
+use wasm_bindgen::JsValue;
 use worker::Delay;
+
+use super::js::thrown;
+use crate::gateway::ports::Unavailable;
 
 use crate::time::Wait;
 
@@ -16,6 +20,17 @@ pub(super) async fn bounded<F: Future>(future: F, within: Wait) -> Option<F::Out
     match select(pin!(future), delay(within)).await {
         Either::Left((output, _)) => Some(output),
         Either::Right(((), _)) => None,
+    }
+}
+
+/// The promise's value, or why there is none.
+pub(super) async fn answered(
+    asking: impl Future<Output = Result<JsValue, JsValue>>,
+    within: Wait,
+) -> Result<JsValue, Unavailable> {
+    match bounded(asking, within).await {
+        Some(answer) => answer.map_err(|fault| Unavailable(thrown(&fault))),
+        None => Err(Unavailable(format!("no answer within {} ms", within.0))),
     }
 }
 

@@ -3,12 +3,14 @@
 //! Invariant: no rule is decided here. A branch that a host test could reach is in the wrong place.
 
 mod bounded;
+mod d1;
 mod js;
 mod limiter;
 mod object;
 mod ports;
 mod stream;
 mod variables;
+mod visitors;
 
 use wasm_bindgen::{JsCast as _, JsValue};
 use wasm_bindgen_futures::{JsFuture, future_to_promise};
@@ -34,11 +36,11 @@ async fn fetch(request: Request, env: Env, context: Context) -> worker::Result<R
     Ok(JsFuture::from(promise).await?.unchecked_into())
 }
 
-async fn answer(request: Request, env: JsValue, context: &Context) -> Result<Response, JsValue> {
+async fn answer(request: Request, env: JsValue, context: &std::rc::Rc<Context>) -> Result<Response, JsValue> {
     let policy = variables::policy(&env);
     let placement = policy.as_ref().map_or_else(|_| Placement::default(), |policy| policy.placement.clone());
     let call = Call { id: js::random_uuid(), method: request.method(), path: path_of(&request.url()) };
-    let ports = EdgePorts::new(env, request, placement);
+    let ports = EdgePorts::new(env, request, placement, std::rc::Rc::clone(context));
     match handle(policy, &ports, &call).await {
         Answer::Whole { head, body, hold } => {
             if let Some((hold, ending)) = hold.map(|held| *held) {

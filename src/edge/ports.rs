@@ -6,25 +6,29 @@ use js_sys::{Array, Object, Reflect, Uint8Array};
 use wasm_bindgen::{JsCast as _, JsValue};
 use wasm_bindgen_futures::JsFuture;
 use web_sys::{AbortController, Headers, Request, RequestInit, RequestRedirect, Response};
+use worker::Context;
 
 use super::bounded::bounded;
-use super::js::{Dataset, console_error, console_log, global_fetch, member, now};
-use super::limiter;
+use super::js::{Dataset, console_error, console_log, global_fetch, member, now, random_uuid};
 use super::stream::ReadBody;
+use super::{d1, limiter, visitors};
 use crate::auth::Subject;
 use crate::gateway::memory::Memory;
 use crate::gateway::ports::{
     Body as _, Piece, Ports, ReadFault, SendFault, Unavailable, UpstreamReply, UpstreamRequest,
 };
 use crate::gateway::record::CallRecord;
+use crate::ledger::{Gate, Row};
 use crate::limit::protocol::{Command, Reply};
-use crate::policy::Placement;
-use crate::time::{UnixMillis, Wait};
+use crate::policy::{LedgerRules, Placement, Turnstile};
+use crate::time::{UnixMillis, UtcDay, Wait};
 
 /// The binding of the analytics dataset, if there is one.
 const ANALYTICS: &str = "ANALYTICS";
 /// A client that stops sending its body in the middle is not waited for longer than this.
 const BODY_IDLE: Wait = Wait::seconds(60);
+/// The platform ends work after an answer at 30 s.
+const PRUNE_MAX: Wait = Wait::seconds(25);
 
 thread_local! {
     static MEMORY: Rc<Memory> = Rc::default();
@@ -37,13 +41,14 @@ pub(super) struct EdgePorts {
     request: Request,
     headers: Headers,
     placement: Placement,
+    context: Rc<Context>,
     memory: Rc<Memory>,
 }
 
 impl EdgePorts {
-    pub(super) fn new(env: JsValue, request: Request, placement: Placement) -> Self {
+    pub(super) fn new(env: JsValue, request: Request, placement: Placement, context: Rc<Context>) -> Self {
         let headers = request.headers();
-        Self { env, request, headers, placement, memory: MEMORY.with(Rc::clone) }
+        Self { env, request, headers, placement, context, memory: MEMORY.with(Rc::clone) }
     }
 
     /// The caller's request.
@@ -98,6 +103,37 @@ impl Ports for EdgePorts {
             Some(Err(_)) => Err(SendFault::Unreachable),
             Some(Ok(response)) => reply(&response.unchecked_into()).map_err(|_| SendFault::Unreachable),
         }
+    }
+
+    async fn count(&self, gate: &Gate, within: Wait) -> Result<Vec<Row>, Unavailable> {
+        d1::count(&self.env, gate, within).await
+    }
+
+    async fn row(&self, day: UtcDay, key: &str, within: Wait) -> Result<Option<Row>, Unavailable> {
+        d1::row(&self.env, day, key, within).await
+    }
+
+    fn prune(&self, day: UtcDay, rules: &LedgerRules) {
+        let (env, rules) = (self.env.clone(), rules.clone());
+        self.context.wait_until(async move {
+            if let Err(fault) = d1::prune(&env, day, &rules, PRUNE_MAX).await {
+                console_error(&format!("old rows were not deleted, the next call tries again: {}", fault.0));
+            }
+        });
+    }
+
+    async fn shield(&self, key: &str, within: Wait) -> Result<bool, Unavailable> {
+        visitors::shield(&self.env, key, within).await
+    }
+
+    async fn is_human(&self, turnstile: &Turnstile, answer: &str, within: Wait) -> Result<bool, Unavailable> {
+        visitors::is_human(turnstile, answer, within).await
+    }
+
+    fn random(&self) -> u64 {
+        // The digits of a random UUID that are all random.
+        let digits: String = random_uuid().chars().rev().filter(char::is_ascii_hexdigit).take(12).collect();
+        u64::from_str_radix(&digits, 16).unwrap_or_default()
     }
 
     fn memory(&self) -> &Memory {

@@ -2,16 +2,20 @@
 //!
 //! Invariant: nothing goes upstream before a reservation, and after one every path carries the hold to its one end.
 
+use super::caller::caller;
+use super::day;
 use super::forward::{Forwarded, forward};
 use super::hold::{Ending, Hold, ask_twice};
+use super::memory::Unchecked;
 use super::meter::Meter;
 use super::ports::{Ports, ReadFault, Unavailable};
 use super::price::{Count, Priced};
 use super::record::CallRecord;
 use super::relay::{Relay, first_event};
-use crate::auth::{CREDENTIAL_HEADERS, Principal, authenticate};
+use crate::auth::Principal;
 use crate::dialect::chat::ChatRequest;
 use crate::limit::account::{HoldId, Snapshot, Verdict};
+use crate::limit::outbox::Entitled;
 use crate::limit::protocol::{Command, Reply};
 use crate::policy::{OnUnavailable, Plan, Policy};
 use crate::rejection::{Rejection, UpstreamFault};
@@ -48,8 +52,8 @@ pub struct Refused {
     pub rejection: Rejection,
     /// What is left of the caller's limits, where that is known.
     pub snapshot: Option<Snapshot>,
-    /// The hold to be given back, where there is or may be one.
-    pub hold: Option<Hold>,
+    /// The hold to be given back, where there is or may be one, and whether the day's count is given back with it.
+    pub hold: Option<(Hold, bool)>,
 }
 
 impl From<Rejection> for Refused {
@@ -64,7 +68,7 @@ impl From<Rejection> for Refused {
 /// 2. read the body within the plan's cap, else 400, 413 or 415
 /// 3. price it: an upper bound in every unit; a model that is unknown or not allowed is 404
 /// 4. reserve at the caller's object: not yet is 429, never is 400, no answer is 503
-/// 5. (the day's ledger has no rule that a policy could ask for yet)
+/// 5. count the day where the policy asks for it; refused: release 4, 429 until the day is over
 /// 6. forward; failed before the first byte: release 4, 502 or 504
 /// 7. relay the reply while the meter watches it go by
 /// 8. settle, in work that outlives the client
@@ -77,7 +81,7 @@ pub async fn complete<'p, P: Ports>(
     record: &mut CallRecord,
 ) -> Result<Completed<'p, P::Body>, Refused> {
     // 1
-    let (principal, plan) = caller(policy, ports, record)?;
+    let (principal, plan) = caller(policy, ports, record).await?;
     // 2
     let body = read_body(ports, plan).await?;
     let request = ChatRequest::read(&body).map_err(Rejection::BadRequest)?;
@@ -87,7 +91,18 @@ pub async fn complete<'p, P: Ports>(
     record.model = Some(priced.named.sent_as.clone());
     let upstream = policy.upstream(priced.named.model).ok_or(Rejection::PolicyInvalid)?;
     // 4
-    let (hold, snapshot) = reserve(policy, ports, (&principal, plan), &priced, record).await?;
+    let entitled = day::entitled(policy, (&principal, plan), ports.now());
+    let gate = day::gate(policy, plan, entitled.as_ref(), priced.estimate);
+    if let Some(refusal) = gate.as_ref().and_then(|gate| day::remembered(ports, gate)) {
+        return Err(Rejection::DayLimited(refusal).into());
+    }
+    let (hold, snapshot) = reserve(policy, ports, (&principal, plan), (&priced, entitled), record).await?;
+    // 5
+    if let Some(gate) = &gate
+        && let Err(rejection) = day::count(policy, ports, gate).await
+    {
+        return Err(Refused { rejection, snapshot: Some(snapshot), hold: Some((hold, false)) });
+    }
     // 6
     let ask_usage = request.stream && upstream.stream_usage;
     let sent = request.body_for(&priced.forwarding(ask_usage));
@@ -114,23 +129,6 @@ pub async fn complete<'p, P: Ports>(
     }
 }
 
-/// Who calls, and under which plan.
-///
-/// # Errors
-/// If the caller is not recognised.
-pub fn caller<'p, P: Ports>(
-    policy: &'p Policy,
-    ports: &P,
-    record: &mut CallRecord,
-) -> Result<(Principal, &'p Plan), Rejection> {
-    let headers = CREDENTIAL_HEADERS.map(|name| ports.header(name));
-    let principal = authenticate(&headers, &policy.keys).map_err(Rejection::Unrecognised)?;
-    record.subject = Some(principal.subject.0.clone());
-    record.plan = Some(principal.plan.clone());
-    let plan = policy.plans.get(&principal.plan).ok_or(Rejection::PolicyInvalid)?;
-    Ok((principal, plan))
-}
-
 /// The body of the caller's request, within the plan's cap.
 ///
 /// # Errors
@@ -155,11 +153,12 @@ async fn reserve<P: Ports>(
     policy: &Policy,
     ports: &P,
     (principal, plan): (&Principal, &Plan),
-    priced: &Priced<'_>,
+    (priced, entitled): (&Priced<'_>, Option<Entitled>),
     record: &mut CallRecord,
 ) -> Result<(Hold, Snapshot), Refused> {
     let (subject, now) = (&principal.subject, ports.now());
-    let call = (plan.name.as_str(), priced.estimate);
+    let object_plan = principal.object_plan();
+    let call = (object_plan.as_str(), priced.estimate);
     if let Some((denial, snapshot)) = ports.memory().refusal(subject, call, now) {
         return Err(Refused { rejection: Rejection::Limited(denial), snapshot: Some(snapshot), hold: None });
     }
@@ -169,7 +168,7 @@ async fn reserve<P: Ports>(
         Hold { subject: subject.clone(), id: id.clone(), within: policy.bounds.limiter, held, record }
     };
     let (estimate, time) = (priced.estimate, policy.bounds.hold);
-    let command = Command::Reserve { id: id.clone(), plan: plan.name.clone(), estimate, hold: time };
+    let command = Command::Reserve { id: id.clone(), plan: object_plan.clone(), estimate, hold: time, entitled };
     let reply = ask_twice(ports, subject, &command, policy.bounds.limiter).await;
     record.limiter_ms = ports.now().since(record.at).0;
     let fault = match reply {
@@ -190,12 +189,18 @@ async fn reserve<P: Ports>(
     };
     ports.warn(&format!("call {}: the limiter is not available: {}", id.0, fault.0));
     match plan.on_unavailable {
-        OnUnavailable::Open { per_minute } if ports.memory().may_pass_unchecked(per_minute, ports.now()) => {
+        OnUnavailable::Open { per_minute }
+            if ports.memory().may_pass_unchecked(Unchecked::Limiter, per_minute, ports.now()) =>
+        {
             record.unchecked = true;
             Ok((hold(record, false), Snapshot::default()))
         }
         // The reservation may have been made all the same, so it is given back.
-        _ => Err(Refused { rejection: Rejection::LimiterUnavailable, snapshot: None, hold: Some(hold(record, true)) }),
+        _ => Err(Refused {
+            rejection: Rejection::LimiterUnavailable,
+            snapshot: None,
+            hold: Some((hold(record, true), false)),
+        }),
     }
 }
 
@@ -209,6 +214,8 @@ fn answered<P: Ports>(ports: &P, mut hold: Hold) -> Hold {
 }
 
 fn upstream_failed<P: Ports>(ports: &P, fault: UpstreamFault, hold: Hold, snapshot: Snapshot) -> Refused {
+    // After a time-out the provider may have worked, so the day's count stays.
+    let give_back = fault != UpstreamFault::Timeout;
     let hold = answered(ports, hold);
-    Refused { rejection: Rejection::Upstream(fault), snapshot: Some(snapshot), hold: Some(hold) }
+    Refused { rejection: Rejection::Upstream(fault), snapshot: Some(snapshot), hold: Some((hold, give_back)) }
 }

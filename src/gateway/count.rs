@@ -4,7 +4,8 @@
 
 use serde_json::{Value, json};
 
-use super::complete::{caller, read_body};
+use super::caller::caller;
+use super::complete::read_body;
 use super::hold::ask_twice;
 use super::ports::{Ports, Unavailable};
 use super::price::{Count, Priced};
@@ -22,12 +23,12 @@ pub(super) async fn count<P: Ports>(
     ports: &P,
     record: &mut CallRecord,
 ) -> Result<(Value, Snapshot), Rejection> {
-    let (principal, plan) = caller(policy, ports, record)?;
+    let (principal, plan) = caller(policy, ports, record).await?;
     let body = read_body(ports, plan).await?;
     let request = ChatRequest::read(&body).map_err(Rejection::BadRequest)?;
     let priced = Priced::of(policy, plan, &request, Count::Always)?;
     record.model = Some(priced.named.sent_as.clone());
-    let command = Command::Check { plan: plan.name.clone(), estimate: priced.estimate };
+    let command = Command::Check { plan: principal.object_plan(), estimate: priced.estimate };
     let (verdict, snapshot) = match ask_twice(ports, &principal.subject, &command, policy.bounds.limiter).await {
         Ok(Reply::Reserve { verdict, snapshot }) => (verdict, snapshot),
         Ok(other) => return Err(unavailable(ports, &format!("an answer to another question: {other:?}"))),
@@ -60,5 +61,5 @@ pub(super) async fn count<P: Ports>(
 
 /// Which limit would refuse, and for how long; without a wait it always would.
 fn refused(denial: &Denial, wait_ms: Option<u64>) -> Value {
-    json!({"limited_by": denial.limit.name, "retry_after_ms": wait_ms})
+    json!({"limited_by": denial.limit.label(), "retry_after_ms": wait_ms})
 }

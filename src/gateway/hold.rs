@@ -18,7 +18,10 @@ pub enum Ending {
     /// With what the call did cost.
     Settle(Charged),
     /// With nothing: the call cost nothing.
-    Release,
+    Release {
+        /// Whether the day's count is given back too: the upstream was not reached, or failed before any output.
+        give_back: bool,
+    },
 }
 
 /// What a call holds, and the record that is written when it ends.
@@ -48,7 +51,7 @@ impl Hold {
                 self.record.implausible = charged.implausible;
                 Command::Settle { id: self.id.clone(), charge: charged.charge }
             }
-            Ending::Release => Command::Release { id: self.id.clone() },
+            Ending::Release { give_back } => Command::Release { id: self.id.clone(), give_back },
         };
         if self.held
             && let Err(Unavailable(why)) = ask_twice(ports, &self.subject, &command, self.within).await

@@ -7,19 +7,44 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 
 use crate::auth::Subject;
+use crate::ledger::{DayRefusal, DayScope, Gate, SITE_KEY};
 use crate::limit::Estimate;
 use crate::limit::account::{Denial, Snapshot};
-use crate::time::{UnixMillis, Wait};
+use crate::time::{UnixMillis, UtcDay, Wait};
 
 /// How many refusals are remembered at most; beyond it all are forgotten, which only costs questions.
 const REFUSALS_MAX: usize = 1_000;
+/// How long a refusal of the day is believed.
+const DAY_MEMORY: Wait = Wait::seconds(10);
+/// How long a look at the ledger is believed.
+const LOOK_MEMORY: Wait = Wait::seconds(5);
 const MINUTE: Wait = Wait::seconds(60);
 
 /// The isolate's memory.
 #[derive(Debug, Default)]
 pub struct Memory {
     refusals: RefCell<HashMap<Subject, Refusal>>,
-    unchecked: RefCell<Unchecked>,
+    days: RefCell<HashMap<String, DayMemory>>,
+    unchecked: RefCell<[Minute; 2]>,
+    ledger: RefCell<Option<(UnixMillis, bool)>>,
+}
+
+/// What could not be checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unchecked {
+    /// The caller's limits.
+    Limiter,
+    /// The day's ledger.
+    Ledger,
+}
+
+/// A refusal of the day's gate. Unlike an object's it is not firm, since a count can be given back; so it is believed
+/// for a short while only.
+#[derive(Clone, Debug)]
+struct DayMemory {
+    gate: Gate,
+    refusal: DayRefusal,
+    until: UnixMillis,
 }
 
 /// A firm refusal: until its end the same call is refused whatever happens, since no hold is open that could settle.
@@ -34,7 +59,7 @@ struct Refusal {
 
 /// Calls that passed unchecked in the minute that began at `since`.
 #[derive(Clone, Copy, Debug, Default)]
-struct Unchecked {
+struct Minute {
     since: UnixMillis,
     calls: u64,
 }
@@ -88,12 +113,55 @@ impl Memory {
         Some((Denial { wait, ..refusal.denial.clone() }, refusal.snapshot.seen_at(now)))
     }
 
+    /// Remembers that the day's gate has refused.
+    pub fn remember_day(&self, gate: &Gate, refusal: DayRefusal, now: UnixMillis) {
+        let mut days = self.days.borrow_mut();
+        if days.len() >= REFUSALS_MAX {
+            days.clear();
+        }
+        let until = now.after(DAY_MEMORY.min(gate.day.wait_for_end(now)));
+        let key = match refusal.scope {
+            DayScope::Daily => gate.key.clone(),
+            DayScope::Site => SITE_KEY.to_owned(),
+        };
+        days.insert(key, DayMemory { gate: gate.clone(), refusal, until });
+    }
+
+    /// What the day's gate has said to the very same question a moment ago; the site's answer is the same for everybody
+    /// whose call is no cheaper.
+    #[must_use]
+    pub fn day_refusal(&self, gate: &Gate, now: UnixMillis) -> Option<DayRefusal> {
+        let days = self.days.borrow();
+        let own = days.get(&gate.key).filter(|memory| memory.gate == *gate);
+        let site = days.get(SITE_KEY).filter(|memory| {
+            memory.gate.day == gate.day && memory.gate.site == gate.site && memory.gate.estimate <= gate.estimate
+        });
+        let memory = own.or(site).filter(|memory| memory.until > now && memory.gate.day == UtcDay::of(now))?;
+        let wait = memory.refusal.wait.map(|_| gate.day.wait_for_end(now));
+        Some(DayRefusal { wait, ..memory.refusal })
+    }
+
+    /// Remembers whether the ledger has answered a look.
+    pub fn remember_ledger(&self, answers: bool, now: UnixMillis) {
+        self.ledger.replace(Some((now.after(LOOK_MEMORY), answers)));
+    }
+
+    /// Whether the ledger answered a moment ago, if it was looked at.
+    #[must_use]
+    pub fn ledger_answered(&self, now: UnixMillis) -> Option<bool> {
+        self.ledger.borrow().filter(|(until, _)| *until > now).map(|(_, answers)| answers)
+    }
+
     /// Whether one more call may pass unchecked in this minute.
     #[must_use]
-    pub fn may_pass_unchecked(&self, per_minute: u64, now: UnixMillis) -> bool {
-        let mut unchecked = self.unchecked.borrow_mut();
+    pub fn may_pass_unchecked(&self, what: Unchecked, per_minute: u64, now: UnixMillis) -> bool {
+        let [limiter, ledger] = &mut *self.unchecked.borrow_mut();
+        let unchecked = match what {
+            Unchecked::Limiter => limiter,
+            Unchecked::Ledger => ledger,
+        };
         if now.since(unchecked.since) >= MINUTE {
-            *unchecked = Unchecked { since: now, calls: 0 };
+            *unchecked = Minute { since: now, calls: 0 };
         }
         if unchecked.calls >= per_minute {
             return false;
@@ -142,7 +210,7 @@ mod tests {
     #[test]
     fn unchecked_calls_are_bounded_by_the_minute() {
         let memory = Memory::default();
-        let passed = |now| memory.may_pass_unchecked(2, UnixMillis(now));
+        let passed = |now| memory.may_pass_unchecked(Unchecked::Ledger, 2, UnixMillis(now));
         assert_eq!([1_000_000, 1_000_001, 1_059_999].map(passed), [true, true, false]);
         assert_eq!([1_060_000, 1_060_000, 1_060_000].map(passed), [true, true, false]);
     }

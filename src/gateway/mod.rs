@@ -3,9 +3,11 @@
 //! Invariant: only the routes of a fixed table exist, matched as they are written; whatever happens on one of them, the
 //! answer has a request id, the error shape is the same, and the call is written down once.
 
+mod caller;
 pub mod complete;
 mod cors;
 mod count;
+mod day;
 mod forward;
 pub mod header_policy;
 pub mod hold;
@@ -16,6 +18,7 @@ pub mod price;
 pub mod record;
 pub mod relay;
 mod views;
+mod visit;
 
 use serde_json::Value;
 
@@ -79,15 +82,17 @@ enum Route {
     Count,
     Models,
     Usage,
+    Visit,
     Health,
 }
 
 /// Every route: path, method, what it does.
-const ROUTES: [(&str, &str, Route); 5] = [
+const ROUTES: [(&str, &str, Route); 6] = [
     ("/v1/chat/completions", "POST", Route::Chat),
     ("/v1/tokens/count", "POST", Route::Count),
     ("/v1/models", "GET", Route::Models),
     ("/v1/usage", "GET", Route::Usage),
+    ("/v1/visitor", "POST", Route::Visit),
     ("/healthz", "GET", Route::Health),
 ];
 
@@ -98,7 +103,7 @@ pub async fn handle<'p, P: Ports>(policy: &'p Result<Policy, Faults>, ports: &P,
     let mut frame =
         Frame { id: call.id.clone(), headers: cors::answer_headers(cors, ports.header("origin").as_deref()) };
     let found = ROUTES.iter().find(|(path, _, _)| *path == call.path);
-    let mut record = CallRecord {
+    let record = CallRecord {
         id: call.id.clone(),
         at: ports.now(),
         route: found.map_or("", |route| route.0),
@@ -119,32 +124,13 @@ pub async fn handle<'p, P: Ports>(policy: &'p Result<Policy, Faults>, ports: &P,
         return frame.refusal(ports, record, rejection.into());
     }
     if *route == Route::Health {
-        let (status, body) = views::health(policy);
+        let (status, body) = views::health(policy, ports).await;
         return frame.json(status, &body, Vec::new());
     }
     let Ok(policy) = policy else {
         return frame.refusal(ports, record, Rejection::PolicyInvalid.into());
     };
-    let answered = match route {
-        Route::Chat => match complete(policy, ports, &mut record).await {
-            Ok(completed) => return frame.completed(completed),
-            Err(refused) => Err(refused),
-        },
-        Route::Models => {
-            views::models(policy, ports, &mut record).map(|body| (body, Snapshot::default())).map_err(Refused::from)
-        }
-        Route::Count => count(policy, ports, &mut record).await.map_err(Refused::from),
-        Route::Usage => views::usage(policy, ports, &mut record).await.map_err(Refused::from),
-        Route::Health => Ok((Value::Null, Snapshot::default())),
-    };
-    match answered {
-        Ok((body, snapshot)) => {
-            (record.status, record.verdict) = (200, "ok");
-            ports.log(&record);
-            frame.json(200, &body, rate_headers(&snapshot))
-        }
-        Err(refused) => frame.refusal(ports, record, refused),
-    }
+    frame.routed(*route, policy, ports, record).await
 }
 
 /// What all answers to a call have in common.
@@ -154,6 +140,46 @@ struct Frame {
 }
 
 impl Frame {
+    /// Answers a call that has found its route.
+    async fn routed<'p, P: Ports>(
+        self,
+        route: Route,
+        policy: &'p Policy,
+        ports: &P,
+        mut record: CallRecord,
+    ) -> Answer<'p, P::Body> {
+        let frame = self;
+        let answered = match route {
+            Route::Chat => match complete(policy, ports, &mut record).await {
+                Ok(completed) => return frame.completed(completed),
+                Err(refused) => Err(refused),
+            },
+            Route::Models => {
+                let models = views::models(policy, ports, &mut record).await;
+                models.map(|body| (body, Snapshot::default())).map_err(Refused::from)
+            }
+            Route::Visit => match visit::visit(policy, ports, &mut record).await {
+                Ok((body, cookie)) => {
+                    (record.status, record.verdict) = (200, "ok");
+                    ports.log(&record);
+                    return frame.json(200, &body, vec![("set-cookie".to_owned(), cookie)]);
+                }
+                Err(rejection) => Err(rejection.into()),
+            },
+            Route::Count => count(policy, ports, &mut record).await.map_err(Refused::from),
+            Route::Usage => views::usage(policy, ports, &mut record).await.map_err(Refused::from),
+            Route::Health => Ok((Value::Null, Snapshot::default())),
+        };
+        match answered {
+            Ok((body, snapshot)) => {
+                (record.status, record.verdict) = (200, "ok");
+                ports.log(&record);
+                frame.json(200, &body, rate_headers(&snapshot))
+            }
+            Err(refused) => frame.refusal(ports, record, refused),
+        }
+    }
+
     fn head(self, status: u16, headers: Vec<(String, String)>) -> Head {
         let mut all = vec![("x-request-id".to_owned(), self.id)];
         all.extend(headers);
@@ -197,14 +223,14 @@ impl Frame {
         let note = |record: &mut CallRecord| {
             record.status = said.status;
             record.verdict = rejection.code();
-            if let Rejection::Limited(denial) | Rejection::NeverFits(denial) = &rejection {
-                record.limited_by = Some(denial.limit.name.clone());
-                record.wait_ms = (denial.wait.0 > 0).then_some(denial.wait.0);
+            if let Some((limit, wait)) = rejection.limited_by() {
+                record.limited_by = Some(limit.to_owned());
+                record.wait_ms = wait.map(|wait| wait.0);
             }
         };
-        let hold = if let Some(mut hold) = hold {
+        let hold = if let Some((mut hold, give_back)) = hold {
             note(&mut hold.record);
-            Some(Box::new((hold, Ending::Release)))
+            Some(Box::new((hold, Ending::Release { give_back })))
         } else {
             note(&mut record);
             record.total_ms = ports.now().since(record.at).0;

@@ -4,8 +4,10 @@
 //! a platform type.
 
 use crate::auth::Subject;
+use crate::ledger::{Gate, Row};
 use crate::limit::protocol::{Command, Reply};
-use crate::time::{UnixMillis, Wait};
+use crate::policy::{LedgerRules, Turnstile};
+use crate::time::{UnixMillis, UtcDay, Wait};
 
 use super::memory::Memory;
 use super::record::CallRecord;
@@ -30,6 +32,25 @@ pub trait Ports {
 
     /// One call to an upstream; its answer's head has to come within the bound.
     async fn send(&self, request: &UpstreamRequest, within: Wait) -> Result<UpstreamReply<Self::Body>, SendFault>;
+
+    /// The day's gate: one atomic statement that checks and counts, bounded in time. It returns the rows as it left them:
+    /// the caller's and the site's where it counted, the caller's alone where it refused.
+    async fn count(&self, gate: &Gate, within: Wait) -> Result<Vec<Row>, Unavailable>;
+
+    /// A row of the ledger as it is.
+    async fn row(&self, day: UtcDay, key: &str, within: Wait) -> Result<Option<Row>, Unavailable>;
+
+    /// Deletes old rows, in work that nobody waits for; a failure is made up for by the next call.
+    fn prune(&self, day: UtcDay, rules: &LedgerRules);
+
+    /// The platform's own rate limiter: whether it lets `key` in. Let in where there is none bound.
+    async fn shield(&self, key: &str, within: Wait) -> Result<bool, Unavailable>;
+
+    /// Whether a browser's answer to the challenge is good.
+    async fn is_human(&self, turnstile: &Turnstile, answer: &str, within: Wait) -> Result<bool, Unavailable>;
+
+    /// An unguessable number.
+    fn random(&self) -> u64;
 
     /// What this isolate remembers.
     fn memory(&self) -> &Memory;

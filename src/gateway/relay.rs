@@ -180,7 +180,8 @@ impl<B: Body> Relay<'_, B> {
     fn ending(&self, stop: Stop) -> Ending {
         let failed = matches!(stop, Stop::Short | Stop::Silent) || self.meter.stage() == Stage::Failed;
         if failed && !self.meter.seen().any() && self.meter.usage().is_none() {
-            return Ending::Release;
+            // After a time-out the provider may have worked, so the day's count stays.
+            return Ending::Release { give_back: stop != Stop::Silent };
         }
         Ending::Settle(self.priced.charge(self.meter.usage(), self.meter.seen()))
     }

@@ -4,21 +4,24 @@
 
 use serde_json::{Value, json};
 
-use super::complete::caller;
+use super::caller::caller;
 use super::hold::ask_twice;
 use super::ports::{Ports, Unavailable};
 use super::record::CallRecord;
+use crate::auth::Principal;
+use crate::ledger::{SITE_KEY, left};
 use crate::limit::account::Snapshot;
 use crate::limit::balance::Balance;
 use crate::limit::protocol::{Command, Reply};
 use crate::limit::{Shape, Unit};
-use crate::policy::{Faults, Policy};
+use crate::policy::{Faults, Plan, Policy, Visitors};
 use crate::pricing::NanoUsd;
 use crate::rejection::Rejection;
+use crate::time::UtcDay;
 
 /// `GET /v1/models`: what this caller may call.
-pub(super) fn models<P: Ports>(policy: &Policy, ports: &P, record: &mut CallRecord) -> Result<Value, Rejection> {
-    let (_, plan) = caller(policy, ports, record)?;
+pub(super) async fn models<P: Ports>(policy: &Policy, ports: &P, record: &mut CallRecord) -> Result<Value, Rejection> {
+    let (_, plan) = caller(policy, ports, record).await?;
     let models: Vec<Value> = policy
         .models_of(plan)
         .into_iter()
@@ -33,13 +36,14 @@ pub(super) async fn usage<P: Ports>(
     ports: &P,
     record: &mut CallRecord,
 ) -> Result<(Value, Snapshot), Rejection> {
-    let (principal, plan) = caller(policy, ports, record)?;
-    let command = Command::Snapshot { plan: plan.name.clone() };
+    let (principal, plan) = caller(policy, ports, record).await?;
+    let command = Command::Snapshot { plan: principal.object_plan() };
     let snapshot = match ask_twice(ports, &principal.subject, &command, policy.bounds.limiter).await {
         Ok(Reply::Snapshot(snapshot)) => snapshot,
         Ok(other) => return Err(unavailable(ports, &format!("an answer to another question: {other:?}"))),
         Err(Unavailable(why)) => return Err(unavailable(ports, &why)),
     };
+    let day = today(policy, ports, (&principal, plan)).await?;
     let limits: Vec<Value> = snapshot.balances.iter().map(|balance| limit(balance, &snapshot)).collect();
     let body = json!({
         "object": "usage",
@@ -47,18 +51,70 @@ pub(super) async fn usage<P: Ports>(
         "at_ms": snapshot.at.0,
         "open_holds": snapshot.open_holds,
         "limits": limits,
+        "day": day,
     });
     Ok((body, snapshot))
 }
 
-/// `GET /healthz`: whether calls can be let through, and if not, why.
-#[must_use]
-pub(super) fn health(policy: &Result<Policy, Faults>) -> (u16, Value) {
-    let version = env!("CARGO_PKG_VERSION");
-    match policy {
-        Ok(_) => (200, json!({"status": "ok", "version": version})),
-        Err(Faults(faults)) => (503, json!({"status": "policy_invalid", "version": version, "faults": faults})),
+/// What this caller has used of the day's caps, from the ledger that enforces them; null where there are none.
+async fn today<P: Ports>(
+    policy: &Policy,
+    ports: &P,
+    (principal, plan): (&Principal, &Plan),
+) -> Result<Value, Rejection> {
+    if !plan.daily.is_some() {
+        return Ok(Value::Null);
     }
+    let (now, key) = (ports.now(), principal.ledger_key());
+    let day = UtcDay::of(now);
+    let row = ports.row(day, &key, policy.bounds.ledger).await.map_err(|fault| unavailable(ports, &fault.0))?;
+    let (calls, counted) = row.map_or((0, 0), |row| (row.calls, row.counted.0));
+    let part =
+        |cap: Option<u64>, used: u64| cap.map(|cap| json!({"limit": cap, "used": used, "left": left(cap, used).0}));
+    Ok(json!({
+        "calls": part(plan.daily.calls, calls),
+        "nano_usd": part(plan.daily.usd.map(|usd| usd.0), counted),
+        "full_in_ms": day.wait_for_end(now).0,
+    }))
+}
+
+/// `GET /healthz`: whether calls can be let through, and if not, which part is broken.
+pub(super) async fn health<P: Ports>(policy: &Result<Policy, Faults>, ports: &P) -> (u16, Value) {
+    let version = env!("CARGO_PKG_VERSION");
+    let policy = match policy {
+        Ok(policy) => policy,
+        Err(Faults(faults)) => {
+            return (503, json!({"status": "policy_invalid", "version": version, "faults": faults}));
+        }
+    };
+    let ledger = match &policy.ledger {
+        None => "none",
+        Some(_) if ledger_answers(policy, ports).await => "ok",
+        Some(_) => "unavailable",
+    };
+    let visitors = match &policy.visitors {
+        None => "none",
+        Some(Visitors { secret: None, .. }) => "refused: the secret VISITOR_SECRET is missing",
+        Some(_) => "ok",
+    };
+    let broken = ledger == "unavailable";
+    let status = if broken { "ledger_unavailable" } else { "ok" };
+    let body = json!({"status": status, "version": version, "ledger": ledger, "visitors": visitors});
+    (if broken { 503 } else { 200 }, body)
+}
+
+/// Whether the ledger answers; looked up at most every few seconds, since anybody may ask.
+async fn ledger_answers<P: Ports>(policy: &Policy, ports: &P) -> bool {
+    let now = ports.now();
+    if let Some(answers) = ports.memory().ledger_answered(now) {
+        return answers;
+    }
+    let asked = ports.row(UtcDay::of(now), SITE_KEY, policy.bounds.ledger).await;
+    if let Err(fault) = &asked {
+        ports.warn(&format!("the ledger is not available: {}", fault.0));
+    }
+    ports.memory().remember_ledger(asked.is_ok(), now);
+    asked.is_ok()
 }
 
 /// The answer where the limiter gave none; the cause goes to the log.
@@ -80,7 +136,7 @@ fn limit(balance: &Balance, snapshot: &Snapshot) -> Value {
         (limit.unit == Unit::Usd).then(|| format!("{sign}{}", NanoUsd(nano.unsigned_abs())))
     };
     json!({
-        "name": limit.name,
+        "name": limit.label(),
         "unit": if limit.unit == Unit::Usd { "nano_usd" } else { limit.unit.name() },
         "kind": kind,
         "limit": capacity,

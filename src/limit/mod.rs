@@ -6,6 +6,7 @@
 pub mod account;
 pub mod balance;
 pub mod bucket;
+pub mod outbox;
 pub mod protocol;
 pub mod window;
 
@@ -135,6 +136,23 @@ pub struct Limit {
     pub unit: Unit,
     /// How it gives back.
     pub shape: Shape,
+}
+
+/// Stands between a limit's name and the member whose it is, where several share one object. No name in a policy has it.
+pub const MEMBER_MARK: char = '~';
+
+impl Limit {
+    /// The same limit for one member of those who share an object: a balance of its own.
+    #[must_use]
+    pub fn for_member(&self, member: &str) -> Self {
+        Self { name: format!("{}{MEMBER_MARK}{member}", self.name), ..self.clone() }
+    }
+
+    /// The name as the policy has it: what callers are told.
+    #[must_use]
+    pub fn label(&self) -> &str {
+        self.name.split(MEMBER_MARK).next().unwrap_or_default()
+    }
 }
 
 /// What one call costs, or may cost, in every unit.

@@ -9,20 +9,29 @@ mod models;
 mod passing;
 mod plans;
 mod read;
+mod site;
 mod table;
 mod upstreams;
+mod words;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 pub use keys::{Key, Keys};
 pub use passing::may_pass;
 pub use read::{Sources, VARIABLE_BYTES_MAX};
 pub use table::Faults;
+pub use words::{
+    AboveMax, AllowedModels, Bounds, Cors, LedgerRules, Model, OnDisconnect, OnUnavailable, Placement, Plan, Secret,
+    Shield, Turnstile, Upstream, VisitorTokens, Visitors,
+};
 
-use crate::dialect::prompt::{CountRules, ModelCount};
-use crate::limit::{Limit, Tokens};
-use crate::pricing::Price;
-use crate::time::{Wait, is_calendar_date};
+use crate::dialect::prompt::CountRules;
+use crate::limit::{Limit, MEMBER_MARK, Tokens};
+use crate::time::is_calendar_date;
+
+/// The plan that stands for giving out visitor tokens. No plan of a policy can have the name.
+pub const ISSUE: &str = "~issue";
 
 /// Everything that is decided before a call comes in.
 #[derive(Clone, Debug)]
@@ -34,6 +43,12 @@ pub struct Policy {
     upstreams: BTreeMap<String, Upstream>,
     /// The callers' keys.
     pub keys: Keys,
+    /// The day's ledger, where anything asks for one.
+    pub ledger: Option<LedgerRules>,
+    /// Callers without a credential, if they may call.
+    pub visitors: Option<Visitors>,
+    /// The coarse protection in front, if it is used.
+    pub shield: Option<Shield>,
     /// How prompts are counted.
     pub counting: CountRules,
     /// The bounds in time.
@@ -42,143 +57,6 @@ pub struct Policy {
     pub cors: Cors,
     /// Where a subject's object is made.
     pub placement: Placement,
-}
-
-/// A named set of limits and allowances.
-#[derive(Clone, Debug)]
-pub struct Plan {
-    /// Its name.
-    pub name: String,
-    /// What its subjects may call.
-    pub models: AllowedModels,
-    /// The output cap that is written into a request that gives none.
-    pub output_default: Tokens,
-    /// The largest output cap, if it is lower than the model's own.
-    pub output_max: Option<Tokens>,
-    /// What becomes of a cap above the largest.
-    pub output_above_max: AboveMax,
-    /// The most answers that one request may ask for.
-    pub candidates_max: u64,
-    /// The largest request body in bytes.
-    pub body_max: usize,
-    /// What becomes of a stream whose client has left.
-    pub on_disconnect: OnDisconnect,
-    /// What becomes of a call whose limits cannot be checked.
-    pub on_unavailable: OnUnavailable,
-    /// The limits.
-    pub limits: Vec<Limit>,
-}
-
-/// Which models a plan allows.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum AllowedModels {
-    /// All that the policy has.
-    All,
-    /// These.
-    Only(BTreeSet<String>),
-}
-
-/// What becomes of an output cap above the largest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AboveMax {
-    /// It is lowered, in what is held and in what is sent.
-    Lower,
-    /// The call is refused.
-    Refuse,
-}
-
-/// What becomes of a stream whose client has left.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OnDisconnect {
-    /// The upstream is cancelled at once; charged is what was read and what was seen.
-    Cancel,
-    /// The stream is read to its end, within the drain bound; charged is its true usage.
-    Drain,
-}
-
-/// What becomes of a call whose limits cannot be checked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OnUnavailable {
-    /// It is refused.
-    Closed,
-    /// It passes, without a hold, at most so many times per isolate and minute.
-    Open {
-        /// The most calls per isolate and minute.
-        per_minute: u64,
-    },
-}
-
-/// A model that can be called.
-#[derive(Clone, Debug)]
-pub struct Model {
-    /// Its name, as the upstream knows it.
-    pub name: String,
-    /// What its tokens cost.
-    pub price: Price,
-    /// The most that it writes for one answer; zero for a model that writes no text.
-    pub output_max: Tokens,
-    /// How it counts a prompt.
-    pub count: ModelCount,
-    /// Under what name an output cap is written into a request that has none.
-    pub cap_field: String,
-    /// The upstream that serves it.
-    pub upstream: String,
-}
-
-/// A provider.
-#[derive(Clone, Debug)]
-pub struct Upstream {
-    /// The address that the operation is added to; no slash at its end.
-    pub base_url: String,
-    /// Our credential there, if it wants one.
-    pub key: Option<Secret>,
-    /// Further request headers that pass.
-    pub request_headers: Vec<String>,
-    /// Further reply headers that pass.
-    pub response_headers: Vec<String>,
-    /// Whether it knows `stream_options.include_usage`.
-    pub stream_usage: bool,
-}
-
-/// A secret; it shows itself nowhere.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Secret(pub String);
-
-impl core::fmt::Debug for Secret {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str("Secret(…)")
-    }
-}
-
-/// The bounds in time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bounds {
-    /// From sending a call upstream to the first byte of its answer's body.
-    pub first_byte: Wait,
-    /// Between two pieces of an answer.
-    pub idle: Wait,
-    /// For reading on after the client has left.
-    pub drain: Wait,
-    /// For one question to a subject's object.
-    pub limiter: Wait,
-    /// How long a hold lasts without being extended.
-    pub hold: Wait,
-}
-
-/// The web origins whose pages may call.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Cors {
-    /// Exact origins, or `*`.
-    pub origins: Vec<String>,
-}
-
-/// Where a subject's object is made.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Placement {
-    /// A fixed location hint; without it the object is made near its first caller.
-    pub location_hint: Option<String>,
-    /// A jurisdiction that pins all objects.
-    pub jurisdiction: Option<String>,
 }
 
 /// A model as a caller named it.
@@ -217,10 +95,20 @@ impl Policy {
         self.upstreams.get(&model.upstream)
     }
 
-    /// The limits of a plan.
+    /// The limits that an object is asked about: a plan's; of a visitor among several who share the object (named
+    /// `plan~member`), the shared ones and the member's own; or the one on giving out tokens.
     #[must_use]
-    pub fn limits_of(&self, plan: &str) -> Option<&[Limit]> {
-        self.plans.get(plan).map(|plan| plan.limits.as_slice())
+    pub fn limits_of(&self, plan: &str) -> Option<Cow<'_, [Limit]>> {
+        let tokens = self.visitors.as_ref().and_then(|visitors| visitors.tokens.as_ref());
+        if plan == ISSUE {
+            return Some(Cow::Owned(vec![tokens?.issue.clone()]));
+        }
+        let Some((plan, member)) = plan.split_once(MEMBER_MARK) else {
+            return self.plans.get(plan).map(|plan| Cow::Borrowed(plan.limits.as_slice()));
+        };
+        let own = self.plans.get(plan)?.limits.iter();
+        let own = own.map(|limit| if member.is_empty() { limit.clone() } else { limit.for_member(member) });
+        Some(tokens?.shared.iter().cloned().chain(own).collect())
     }
 }
 

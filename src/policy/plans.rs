@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::table::{Faults, Table};
-use super::{AboveMax, AllowedModels, Model, OnDisconnect, OnUnavailable, Plan, limits};
+use super::{AboveMax, AllowedModels, Model, OnDisconnect, OnUnavailable, Plan, limits, site};
 use crate::limit::{AMOUNT_MAX, Tokens};
 
 /// A body is held in memory while it is read and changed; a Worker has 128 MB for all its calls.
@@ -19,6 +19,7 @@ pub(super) fn read(mut tables: Table, models: &BTreeMap<String, Model>, faults: 
 }
 
 fn plan(name: String, mut table: Table, models: &BTreeMap<String, Model>, faults: &mut Faults) -> Plan {
+    check_name(&name, table.own_path(), faults);
     let plan = Plan {
         models: allowed(&mut table, models, faults),
         output_default: Tokens(table.number("output_default", (1, AMOUNT_MAX), faults).unwrap_or(1_024)),
@@ -35,11 +36,21 @@ fn plan(name: String, mut table: Table, models: &BTreeMap<String, Model>, faults
             .word("on_disconnect", &[("cancel", OnDisconnect::Cancel), ("drain", OnDisconnect::Drain)], faults)
             .unwrap_or(OnDisconnect::Cancel),
         on_unavailable: on_unavailable(&mut table, faults),
+        daily: site::day_caps(&mut table, faults),
         limits: limits::read(table.table("limits", faults), faults),
         name,
     };
     table.finish(faults);
     plan
+}
+
+/// A plan's name stands in rows and commands, where other characters separate.
+fn check_name(name: &str, path: &str, faults: &mut Faults) {
+    const NAME_MAX: usize = 32;
+    let plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
+    if !plain || name.is_empty() || name.len() > NAME_MAX {
+        faults.add(path, "name", format!("\"{name}\""), "1 to 32 of letters, digits, - and _");
+    }
 }
 
 fn allowed(table: &mut Table, models: &BTreeMap<String, Model>, faults: &mut Faults) -> AllowedModels {
@@ -55,7 +66,8 @@ fn allowed(table: &mut Table, models: &BTreeMap<String, Model>, faults: &mut Fau
     AllowedModels::Only(list)
 }
 
-fn on_unavailable(table: &mut Table, faults: &mut Faults) -> OnUnavailable {
+/// Reads `on_unavailable` and the bound that goes with it.
+pub(super) fn on_unavailable(table: &mut Table, faults: &mut Faults) -> OnUnavailable {
     let open = table.word("on_unavailable", &[("closed", false), ("open", true)], faults).unwrap_or(false);
     let bound = table.number("on_unavailable_per_minute", (1, 100_000), faults);
     match (open, bound) {

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::keys::Keys;
 use super::table::{Faults, Table};
-use super::{Bounds, Cors, Placement, Policy, models, plans, upstreams};
+use super::{Bounds, Cors, Placement, Policy, models, plans, site, upstreams};
 use crate::dialect::prompt::{CountMethod, CountRules};
 use crate::limit::{AMOUNT_MAX, Tokens};
 use crate::time::Wait;
@@ -32,16 +32,34 @@ impl Policy {
         let upstreams = upstreams::read(variable("UPSTREAMS", sources, &mut faults), sources, &mut faults);
         let models = models::read(variable("MODELS", sources, &mut faults), &upstreams, &mut faults);
         let aliases = models::aliases(policy.table("aliases", &mut faults), &models, &mut faults);
-        let plans = plans::read(variable("PLANS", sources, &mut faults), &models, &mut faults);
-        let secret = (sources.variable)("API_KEYS");
+        let mut plans = plans::read(variable("PLANS", sources, &mut faults), &models, &mut faults);
+        // With visitors there is somebody who may call without a key.
+        let no_keys = policy.has("visitors").then(|| "{}".to_owned());
+        let secret = (sources.variable)("API_KEYS").or(no_keys);
         let keys = Keys::read(secret.as_deref(), |plan| plans.contains_key(plan), &mut faults);
+        let visitors = site::visitors(&mut policy, &mut plans, sources, &mut faults);
+        let ledger = site::ledger(&mut policy, &plans, sources, &mut faults);
+        let shield = site::shield(&mut policy, &mut faults);
         let counting = counting(policy.table("counting", &mut faults), &mut faults);
         let bounds = bounds(policy.table("bounds", &mut faults), &mut faults);
         let cors = cors(policy.table("cors", &mut faults), &mut faults);
         let placement = placement(policy.table("placement", &mut faults), &mut faults);
         policy.finish(&mut faults);
         if faults.0.is_empty() {
-            Ok(Self { plans, models, aliases, upstreams, keys, counting, bounds, cors, placement })
+            Ok(Self {
+                plans,
+                models,
+                aliases,
+                upstreams,
+                keys,
+                ledger,
+                visitors,
+                shield,
+                counting,
+                bounds,
+                cors,
+                placement,
+            })
         } else {
             Err(faults)
         }
@@ -83,6 +101,7 @@ fn bounds(mut table: Table, faults: &mut Faults) -> Bounds {
         idle: millis("idle_ms", 60_000),
         drain: millis("drain_ms", 25_000),
         limiter: millis("limiter_ms", 2_000),
+        ledger: millis("ledger_ms", 5_000),
         hold: millis("hold_ms", 600_000),
     };
     if bounds.hold <= bounds.first_byte {

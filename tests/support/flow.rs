@@ -28,7 +28,7 @@ pub(crate) fn ended(world: &World, call: &str) -> Vec<String> {
             Some(format!("settle exact {}", cost.usd.0))
         }
         Command::Settle { id, charge } if id.0 == call => Some(format!("settle at least {}", charge.cost().usd.0)),
-        Command::Release { id } if id.0 == call => Some("release".to_owned()),
+        Command::Release { id, .. } if id.0 == call => Some("release".to_owned()),
         _ => None,
     };
     world.asked.borrow().iter().filter_map(|(_, command)| shown(command)).collect()

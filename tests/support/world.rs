@@ -13,10 +13,12 @@ use tollgate::gateway::memory::Memory;
 use tollgate::gateway::ports::{Ports, ReadFault, SendFault, Unavailable, UpstreamReply, UpstreamRequest};
 use tollgate::gateway::record::CallRecord;
 use tollgate::gateway::{Answer, Call, handle};
+use tollgate::ledger::{Gate, Row};
 use tollgate::limit::protocol::{Command, Reply, account_of, record_of};
-use tollgate::policy::{Faults, Policy};
-use tollgate::time::{UnixMillis, Wait};
+use tollgate::policy::{Faults, LedgerRules, Policy, Turnstile};
+use tollgate::time::{UnixMillis, UtcDay, Wait};
 
+use super::ledger::MemoryLedger;
 use super::policy::Written;
 use super::stream::{ClientState, Clock, Scripted, Taker, Turn};
 
@@ -67,6 +69,11 @@ pub(crate) struct World {
     pub(crate) records: RefCell<BTreeMap<Subject, String>>,
     pub(crate) asked_before: RefCell<BTreeMap<String, usize>>,
     pub(crate) memory: Memory,
+    pub(crate) ledger: RefCell<MemoryLedger>,
+    /// The ledger does not answer.
+    pub(crate) ledger_down: Cell<bool>,
+    /// What the shield and the challenge say.
+    pub(crate) lets_in: Cell<bool>,
 }
 
 /// What a caller gets.
@@ -116,6 +123,9 @@ impl World {
             records: RefCell::default(),
             asked_before: RefCell::default(),
             memory: Memory::default(),
+            ledger: RefCell::default(),
+            ledger_down: Cell::new(false),
+            lets_in: Cell::new(true),
         }
     }
 
@@ -158,7 +168,7 @@ impl World {
         let record = records.get(&Subject(format!("user:{user}")));
         let account = account_of(record.map(String::as_str)).unwrap();
         let limits = self.policy.as_ref().unwrap().limits_of(user).unwrap();
-        let snapshot = account.snapshot(self.clock.now(), limits);
+        let snapshot = account.snapshot(self.clock.now(), &limits);
         let day = snapshot.balances.iter().find(|balance| balance.limit.name == "day");
         (day.map_or(0, |day| 1_000_000_000 - day.left(0)), snapshot.open_holds)
     }
@@ -178,6 +188,14 @@ impl World {
             records.insert(subject.clone(), record_of(&next));
         }
         reply.to_json()
+    }
+
+    fn ledger_answers(&self, within: Wait) -> Result<(), Unavailable> {
+        if self.ledger_down.get() {
+            self.clock.pass(within.0);
+            return Err(Unavailable("no answer".to_owned()));
+        }
+        Ok(())
     }
 
     fn fault(&self, verb: &str) -> Option<LimiterFault> {
@@ -250,6 +268,32 @@ impl Ports for World {
                 Ok(UpstreamReply { status: *status, headers: headers.iter().map(owned).collect(), body })
             }
         }
+    }
+
+    async fn count(&self, gate: &Gate, within: Wait) -> Result<Vec<Row>, Unavailable> {
+        self.ledger_answers(within)?;
+        Ok(self.ledger.borrow_mut().count(gate))
+    }
+
+    async fn row(&self, day: UtcDay, key: &str, within: Wait) -> Result<Option<Row>, Unavailable> {
+        self.ledger_answers(within)?;
+        Ok(self.ledger.borrow().row(day, key))
+    }
+
+    fn prune(&self, day: UtcDay, rules: &LedgerRules) {
+        self.ledger.borrow_mut().prune(day, rules);
+    }
+
+    async fn shield(&self, _: &str, _: Wait) -> Result<bool, Unavailable> {
+        Ok(self.lets_in.get())
+    }
+
+    async fn is_human(&self, _: &Turnstile, _: &str, _: Wait) -> Result<bool, Unavailable> {
+        Ok(self.lets_in.get())
+    }
+
+    fn random(&self) -> u64 {
+        self.clock.now().0
     }
 
     fn memory(&self) -> &Memory {

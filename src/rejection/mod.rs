@@ -4,14 +4,18 @@
 //! all four members, each a string or null. It says whose fault it is and when to come back. Not yet (429 with an exact
 //! wait) and never (400 without one) are different answers. No cause, no secret and no address is in it.
 
+mod limits;
+mod upstream;
+
 use serde::Serialize;
+
+use limits::{day_limited, is_cap, is_cap_of_zero, limited, never_fits, shielded};
+pub use upstream::UpstreamFault;
 
 use crate::auth::Unrecognised;
 use crate::dialect::chat::BadRequest;
+use crate::ledger::DayRefusal;
 use crate::limit::account::Denial;
-use crate::limit::{Limit, Shape, Unit};
-use crate::pricing::NanoUsd;
-use crate::rate_headers::go_duration;
 use crate::time::Wait;
 
 /// The longest wait that clients are asked to sit out by themselves; beyond it they do very different things with a
@@ -74,44 +78,19 @@ pub enum Rejection {
     Limited(Denial),
     /// Not ever, with this limit.
     NeverFits(Denial),
+    /// The day's cap, the caller's or the site's, is used up.
+    DayLimited(DayRefusal),
+    /// The coarse protection in front refuses.
+    Shielded {
+        /// Its period.
+        wait: Wait,
+    },
     /// A limit cannot be checked.
     LimiterUnavailable,
     /// The policy is not valid.
     PolicyInvalid,
     /// The upstream failed.
     Upstream(UpstreamFault),
-}
-
-/// How an upstream failed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum UpstreamFault {
-    /// It does not accept our credential.
-    Auth,
-    /// It could not be reached.
-    Unreachable,
-    /// It took longer than the bound.
-    Timeout,
-    /// It answered what is no answer.
-    Invalid,
-    /// It answered with a failure of its own.
-    Failed {
-        /// Its status.
-        status: u16,
-    },
-    /// Its own limit is reached.
-    Limited {
-        /// Its words.
-        error: ErrorBody,
-        /// Its wait.
-        wait: Option<Wait>,
-    },
-    /// It refused the request.
-    Refused {
-        /// Its status, 400 to 499.
-        status: u16,
-        /// Its words.
-        error: ErrorBody,
-    },
 }
 
 /// A rejection as HTTP.
@@ -152,12 +131,25 @@ impl Rejection {
             Self::BodyEncoded { .. } => "unsupported_encoding",
             Self::ModelNotFound { .. } => "model_not_found",
             Self::Limited(denial) if is_cap(&denial.limit) => "insufficient_quota",
-            Self::Limited(_) => "rate_limit_exceeded",
+            Self::Limited(_) | Self::Shielded { .. } => "rate_limit_exceeded",
             Self::NeverFits(denial) if is_cap_of_zero(&denial.limit) => "insufficient_quota",
             Self::NeverFits(_) => "request_exceeds_limit",
+            Self::DayLimited(_) => "insufficient_quota",
             Self::LimiterUnavailable => "limiter_unavailable",
             Self::PolicyInvalid => "policy_invalid",
             Self::Upstream(fault) => fault.code(),
+        }
+    }
+
+    /// The limit of ours that refused, and the wait that was announced.
+    #[must_use]
+    pub fn limited_by(&self) -> Option<(&str, Option<Wait>)> {
+        match self {
+            Self::Limited(denial) => Some((denial.limit.label(), Some(denial.wait))),
+            Self::NeverFits(denial) => Some((denial.limit.label(), None)),
+            Self::DayLimited(refusal) => Some((refusal.scope.name(), refusal.wait)),
+            Self::Shielded { wait } => Some(("shield", Some(*wait))),
+            _ => None,
         }
     }
 
@@ -167,6 +159,8 @@ impl Rejection {
         match self {
             Self::Limited(denial) => limited(denial, self.code()),
             Self::NeverFits(denial) => never_fits(denial, self.code()),
+            Self::DayLimited(refusal) => day_limited(*refusal, self.code()),
+            Self::Shielded { wait } => shielded(*wait, self.code()),
             Self::Upstream(fault) => fault.parts(),
             _ => self.plain_parts(),
         }
@@ -225,56 +219,6 @@ impl Rejection {
     }
 }
 
-impl UpstreamFault {
-    const fn code(&self) -> &'static str {
-        match self {
-            Self::Auth => "upstream_auth",
-            Self::Unreachable => "upstream_unreachable",
-            Self::Timeout => "upstream_timeout",
-            Self::Invalid => "upstream_invalid",
-            Self::Failed { .. } => "upstream_failed",
-            Self::Limited { .. } => "upstream_limited",
-            Self::Refused { .. } => "upstream_refused",
-        }
-    }
-
-    fn parts(&self) -> RejectionParts {
-        let (status, message) = match self {
-            Self::Limited { error, wait } => {
-                let mut headers = wait.map(retry_headers).unwrap_or_default();
-                headers.push(("x-tollgate-limited-by".to_owned(), "upstream".to_owned()));
-                return RejectionParts { status: 429, headers, error: error.clone() };
-            }
-            Self::Refused { status, error } => {
-                return RejectionParts { status: *status, headers: Vec::new(), error: error.clone() };
-            }
-            Self::Auth => (502, "The model provider does not accept this gateway's credential.".to_owned()),
-            Self::Unreachable => (502, "The model provider could not be reached.".to_owned()),
-            Self::Timeout => (504, "The model provider took too long.".to_owned()),
-            Self::Invalid => (502, "The model provider's answer could not be used.".to_owned()),
-            Self::Failed { status } => (502, format!("The model provider failed (status {status}).")),
-        };
-        let message = format!("{message} Nothing was charged.");
-        RejectionParts { status, headers: Vec::new(), error: error("server_error", self.code(), None, message) }
-    }
-
-    /// The event that ends a stream which had begun: what was written of the answer is charged, so nothing is said of
-    /// that here.
-    #[must_use]
-    pub fn stream_event(&self) -> String {
-        let message = match self {
-            Self::Timeout => "The model provider stopped sending; the answer is incomplete.",
-            _ => "The model provider's stream broke off; the answer is incomplete.",
-        };
-        let parts = RejectionParts {
-            status: 200,
-            headers: Vec::new(),
-            error: error("server_error", self.code(), None, message.to_owned()),
-        };
-        format!("data: {}\n\n", parts.body())
-    }
-}
-
 fn error(kind: &str, code: &str, param: Option<String>, message: String) -> ErrorBody {
     ErrorBody { message, kind: kind.to_owned(), param, code: Some(code.to_owned()) }
 }
@@ -282,15 +226,6 @@ fn error(kind: &str, code: &str, param: Option<String>, message: String) -> Erro
 /// Base addresses with and without `/v1` are in use, and clients add their own: the commonest mistake.
 fn doubled_base(path: &str) -> &'static str {
     if path.starts_with("/v1/v1/") { " The base URL of your client has `/v1` once too often." } else { "" }
-}
-
-/// Whether a limit is a daily or monthly cap, which clients should not sit out.
-fn is_cap(limit: &Limit) -> bool {
-    matches!(limit.shape, Shape::Window { .. })
-}
-
-fn is_cap_of_zero(limit: &Limit) -> bool {
-    is_cap(limit) && limit.shape.capacity().0 == 0
 }
 
 /// `Retry-After` and `retry-after-ms`, and whether clients should wait at all.
@@ -303,51 +238,4 @@ fn retry_headers(wait: Wait) -> Vec<(String, String)> {
         headers.push(("x-should-retry".to_owned(), "false".to_owned()));
     }
     headers
-}
-
-fn limited(denial: &Denial, code: &str) -> RejectionParts {
-    let limit = &denial.limit;
-    let kind = match limit.unit {
-        _ if is_cap(limit) => "insufficient_quota",
-        Unit::Requests | Unit::Concurrency => "requests",
-        _ => "tokens",
-    };
-    let message = format!("{} Please try again in {}.", said(denial), go_duration(denial.wait));
-    let mut headers = retry_headers(denial.wait);
-    headers.push(("x-tollgate-limited-by".to_owned(), limit.name.clone()));
-    RejectionParts { status: 429, headers, error: error(kind, code, None, message) }
-}
-
-fn never_fits(denial: &Denial, code: &str) -> RejectionParts {
-    let limited_by = ("x-tollgate-limited-by".to_owned(), denial.limit.name.clone());
-    if is_cap_of_zero(&denial.limit) {
-        let headers = vec![("x-should-retry".to_owned(), "false".to_owned()), limited_by];
-        return RejectionParts { status: 429, headers, error: error("insufficient_quota", code, None, said(denial)) };
-    }
-    let message = format!("{} It can never fit; make it smaller, for example with a lower output cap.", said(denial));
-    RejectionParts {
-        status: 400,
-        headers: vec![limited_by],
-        error: error("invalid_request_error", code, None, message),
-    }
-}
-
-/// What the limit is, what was asked and what is left.
-fn said(denial: &Denial) -> String {
-    let limit = &denial.limit;
-    let shown = |amount: u64| match limit.unit {
-        Unit::Usd => format!("${}", NanoUsd(amount)),
-        _ => amount.to_string(),
-    };
-    let left = match u64::try_from(denial.left) {
-        Ok(left) => shown(left),
-        Err(_) => format!("-{}", shown(denial.left.unsigned_abs())),
-    };
-    format!(
-        "Limit `{}` reached on {}: limit {}, left {left}, requested {}.",
-        limit.name,
-        limit.unit.name(),
-        shown(limit.shape.capacity().0),
-        shown(denial.asked.0),
-    )
 }

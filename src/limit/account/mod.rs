@@ -7,11 +7,18 @@
 //! Time never runs backwards here: `at` is the latest moment acted upon, and an earlier `now` is read as `at`, with the
 //! difference added to every wait that is announced.
 
+mod alarm;
+mod words;
+
 use std::collections::BTreeSet;
+
+pub use alarm::{AlarmStep, REST};
+pub use words::{Denial, Held, HoldId, Outcome, Recorded, Reservation, Snapshot, Verdict};
 
 use serde::{Deserialize, Serialize};
 
 use super::balance::{Balance, Fit};
+use super::outbox::{Entry, Outbox};
 use super::{Amount, Charge, Cost, Estimate, Limit, Unit};
 use crate::time::{UnixMillis, Wait};
 
@@ -23,41 +30,6 @@ pub const ENDED_KEPT: Wait = Wait::seconds(60);
 /// How many ended ids are remembered at most. The record is written on every call, so it must stay small for a caller
 /// that makes hundreds of calls a second; what a forgotten id can cost is one estimate, never an admission too many.
 pub const ENDED_MAX: usize = 256;
-/// How long an account rests, full, before it is deleted: an active caller's state is not torn down every minute.
-pub const REST: Wait = Wait::seconds(600);
-/// An armed alarm is moved forward only for at least this much: setting it costs as much as the call itself.
-const REARM_GAIN: Wait = Wait::seconds(3_600);
-
-/// How far ahead an alarm is set at most; one that fires too early moves itself. A balance may need years.
-const ALARM_MAX: Wait = Wait::seconds(32 * 86_400);
-
-/// The id of a call, chosen by the Worker; unguessable, so nobody can end another's hold.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct HoldId(pub String);
-
-/// What one call holds. It ends in `settle`, `release`, or at its deadline with what it holds.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Reservation {
-    /// The id of the call.
-    pub id: HoldId,
-    /// When it was made, as the account saw the time.
-    pub made_at: UnixMillis,
-    /// Its deadline: from then on it occupies no slot and what it held is spent.
-    pub expires_at: UnixMillis,
-    /// What it holds of each limit.
-    pub held: Vec<Held>,
-}
-
-/// What a call holds of one limit.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Held {
-    /// The limit's name.
-    pub limit: String,
-    /// How much.
-    pub amount: Amount,
-}
-
 /// An id that must not be held again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Ended {
@@ -73,79 +45,8 @@ pub struct Account {
     holds: Vec<Reservation>,
     ended: Vec<Ended>,
     alarm_at: Option<UnixMillis>,
-}
-
-/// The answer to a reservation.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Verdict {
-    /// Every limit admits the call, and all of them hold it.
-    Reserved {
-        /// The deadline of the hold.
-        expires_at: UnixMillis,
-    },
-    /// Not yet.
-    Wait(Denial),
-    /// Not ever: the call asks one limit for more than it can hold.
-    NeverFits(Denial),
-    /// The id belongs to a call that has ended; nothing was held.
-    Ended,
-}
-
-/// Which limit refused, and why.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Denial {
-    /// The limit that keeps the call longest.
-    pub limit: Limit,
-    /// What the call asked of it.
-    pub asked: Amount,
-    /// What was left of it; negative in debt.
-    pub left: i64,
-    /// After what time the same call passes all limits; zero where it never does.
-    pub wait: Wait,
-    /// No open hold could make it sooner.
-    pub firm: bool,
-}
-
-/// What a subject has left, as of `at`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Snapshot {
-    /// The moment that the balances are of.
-    pub at: UnixMillis,
-    /// Calls under way.
-    pub open_holds: u64,
-    /// The plan's limits, in the policy's order.
-    pub balances: Vec<Balance>,
-}
-
-impl Snapshot {
-    /// The same, `now`, if nobody has spent or settled since.
-    #[must_use]
-    pub fn seen_at(&self, now: UnixMillis) -> Self {
-        let mut later = Self { at: now.max(self.at), ..self.clone() };
-        for balance in &mut later.balances {
-            balance.advance(self.at, later.at);
-        }
-        later
-    }
-}
-
-/// A command's answer, and the account to be written, if any.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Outcome<T> {
-    /// The answer.
-    pub answer: T,
-    /// The account after the command; `None` if nothing has to be written.
-    pub next: Option<Account>,
-}
-
-/// What the cleaning alarm has to do.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Cleanup {
-    /// Nothing is left that a fresh account would not have: delete everything.
-    Delete,
-    /// Not yet: write the account, with its alarm at this moment.
-    Rearm(UnixMillis, Account),
+    #[serde(default, skip_serializing_if = "Outbox::is_new")]
+    outbox: Outbox,
 }
 
 impl Account {
@@ -184,7 +85,7 @@ impl Account {
             }
         }
         let expires_at = next.at.after(time);
-        next.holds.push(Reservation { id: id.clone(), made_at: next.at, expires_at, held });
+        next.holds.push(Reservation { id: id.clone(), made_at: next.at, expires_at, held, recorded: None });
         Outcome { answer: Verdict::Reserved { expires_at }, next: Some(next.tidied()) }
     }
 
@@ -204,6 +105,17 @@ impl Account {
         let Some(hold) = next.end_hold(id) else {
             return Outcome { answer: false, next: None };
         };
+        if let Some(recorded) = &hold.recorded {
+            let (entitled, cost) = (&recorded.entitled, charge.cost());
+            next.post(
+                entitled,
+                if recorded.expired {
+                    Entry::corrected(entitled, &recorded.estimate, cost)
+                } else {
+                    Entry::settled(entitled, &recorded.estimate, cost)
+                },
+            );
+        }
         for part in &hold.held {
             let Some(balance) = next.balance_mut(&part.limit) else { continue };
             let actual = charge.cost().of(balance.limit.unit);
@@ -220,6 +132,12 @@ impl Account {
     /// reservation that is delivered after its release holds nothing.
     #[must_use]
     pub fn release(&self, now: UnixMillis, id: &HoldId) -> Outcome<bool> {
+        self.release_counted(now, id, false)
+    }
+
+    /// Releases a hold; with `give_back` the day's count is given back too.
+    #[must_use]
+    pub fn release_counted(&self, now: UnixMillis, id: &HoldId, give_back: bool) -> Outcome<bool> {
         let mut next = self.advanced(now);
         let Some(hold) = next.end_hold(id) else {
             if next.ended.iter().any(|ended| ended.id == *id) {
@@ -228,6 +146,18 @@ impl Account {
             next.remember_ended(id.clone());
             return Outcome { answer: false, next: Some(next.tidied()) };
         };
+        if let Some(recorded) = &hold.recorded {
+            let entitled = &recorded.entitled;
+            let nothing = Cost { requests: 0, ..Cost::default() };
+            let change = match (recorded.expired, give_back) {
+                (true, _) => Some(Entry::corrected(entitled, &recorded.estimate, &nothing)),
+                (false, true) => Entry::given_back(entitled, &recorded.estimate),
+                (false, false) => None,
+            };
+            if let Some(change) = change {
+                next.post(entitled, change);
+            }
+        }
         for part in &hold.held {
             if let Some(balance) = next.balance_mut(&part.limit) {
                 balance.give_back(part.amount, hold.made_at);
@@ -261,30 +191,6 @@ impl Account {
         Snapshot { at: view.at, open_holds: view.open_holds(), balances }
     }
 
-    /// When the alarm has to be set for this account, having been decided upon; `None` if the one that is armed will
-    /// do. The account remembers it.
-    pub fn arm(&mut self) -> Option<UnixMillis> {
-        let needed = self.idle_at().after(REST).min(self.at.after(ALARM_MAX));
-        let moved = self.alarm_at.is_none_or(|armed| armed.since(needed) >= REARM_GAIN);
-        moved.then(|| {
-            self.alarm_at = Some(needed);
-            needed
-        })
-    }
-
-    /// What to do when the alarm fires, early, late or twice. It looks at the account as it was last written, and
-    /// changes nothing of it but the alarm: looking must not make its rest begin anew.
-    #[must_use]
-    pub fn cleanup(&self, now: UnixMillis) -> Cleanup {
-        let now = now.max(self.at);
-        let rested_at = self.idle_at().after(REST);
-        if rested_at <= now {
-            return Cleanup::Delete;
-        }
-        let alarm_at = rested_at.min(now.after(ALARM_MAX));
-        Cleanup::Rearm(alarm_at, Self { alarm_at: Some(alarm_at), ..self.clone() })
-    }
-
     /// The account as of `now`, or as of its own time if `now` is earlier. Looking changes no answer.
     fn advanced(&self, now: UnixMillis) -> Self {
         let mut next = self.clone();
@@ -292,6 +198,7 @@ impl Account {
         for balance in &mut next.balances {
             balance.advance(self.at, next.at);
         }
+        next.record_expired(next.at);
         next.holds.retain(|hold| hold.expires_at.after(GRACE) > next.at);
         next.ended.retain(|ended| ended.until > next.at);
         next
@@ -371,15 +278,6 @@ impl Account {
 
     fn open_holds(&self) -> u64 {
         self.holds.iter().filter(|hold| hold.expires_at > self.at).count() as u64
-    }
-
-    /// The first moment at which, if nobody calls, nothing is left that a fresh account would not have.
-    fn idle_at(&self) -> UnixMillis {
-        let never = Wait(u64::MAX);
-        let full = self.balances.iter().map(|balance| self.at.after(balance.wait_until_full(self.at).unwrap_or(never)));
-        let graced = self.holds.iter().map(|hold| hold.expires_at.after(GRACE));
-        let forgotten = self.ended.iter().map(|ended| ended.until);
-        full.chain(graced).chain(forgotten).fold(self.at, UnixMillis::max)
     }
 
     fn balance(&self, name: &str) -> Option<&Balance> {
