@@ -187,10 +187,20 @@ fn what_may_pass_unchecked_is_bounded() {
     world.faults.insert("reserve", vec![Down; 100]);
     let statuses: Vec<_> = (0..4).map(|call| world.call(&format!("call-{call}"), "open", ASK).status).collect();
     assert_eq!(statuses, [200, 200, 503, 503]);
-    assert_eq!(world.count("settle"), 0, "what is not held is not settled");
+    assert_eq!(world.count("settle"), 2, "a reservation may have been made all the same");
     assert_eq!(world.log.borrow()[0]["unchecked"], true);
     world.clock.pass(60_000);
     assert_eq!(world.call("call-4", "open", ASK).status, 200);
+}
+
+#[test]
+fn what_passed_unchecked_though_it_was_held_is_charged_what_it_cost() {
+    let mut world = world_with(answers(ANSWER));
+    world.faults.insert("reserve", vec![LostReply; 2]);
+    assert_eq!(world.call("call-1", "open", ASK).status, 200);
+    let record = world.log.borrow()[0].clone();
+    assert_eq!((&record["unchecked"], &record["charged"]["usd"]), (&true.into(), &100_000.into()));
+    assert_eq!(world.spent("open"), (100_000, 0));
 }
 
 #[test]

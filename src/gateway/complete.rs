@@ -163,9 +163,9 @@ async fn reserve<P: Ports>(
         return Err(Refused { rejection: Rejection::Limited(denial), snapshot: Some(snapshot), hold: None });
     }
     let id = HoldId(record.id.clone());
-    let hold = |record: &mut CallRecord, held| {
+    let hold = |record: &mut CallRecord| {
         let record = core::mem::take(record);
-        Hold { subject: subject.clone(), id: id.clone(), within: policy.bounds.limiter, held, record }
+        Hold { subject: subject.clone(), id: id.clone(), within: policy.bounds.limiter, record }
     };
     let (estimate, time) = (priced.estimate, policy.bounds.hold);
     let command = Command::Reserve { id: id.clone(), plan: object_plan.clone(), estimate, hold: time, entitled };
@@ -174,7 +174,7 @@ async fn reserve<P: Ports>(
     let fault = match reply {
         Ok(Reply::Reserve { verdict: Verdict::Reserved { .. }, snapshot }) => {
             record.held = Some(estimate.0);
-            return Ok((hold(record, true), snapshot));
+            return Ok((hold(record), snapshot));
         }
         Ok(Reply::Reserve { verdict: Verdict::Wait(denial), snapshot }) => {
             // From before the question, so that the memory ends no later than the wait that was announced.
@@ -193,14 +193,12 @@ async fn reserve<P: Ports>(
             if ports.memory().may_pass_unchecked(Unchecked::Limiter, per_minute, ports.now()) =>
         {
             record.unchecked = true;
-            Ok((hold(record, false), Snapshot::default()))
+            Ok((hold(record), Snapshot::default()))
         }
         // The reservation may have been made all the same, so it is given back.
-        _ => Err(Refused {
-            rejection: Rejection::LimiterUnavailable,
-            snapshot: None,
-            hold: Some((hold(record, true), false)),
-        }),
+        _ => {
+            Err(Refused { rejection: Rejection::LimiterUnavailable, snapshot: None, hold: Some((hold(record), false)) })
+        }
     }
 }
 

@@ -34,8 +34,6 @@ pub struct Hold {
     pub id: HoldId,
     /// The bound of a question to the limiter.
     pub within: Wait,
-    /// Whether there is a hold at all: a call that passed unchecked has none.
-    pub held: bool,
     /// The record.
     pub record: CallRecord,
 }
@@ -53,9 +51,8 @@ impl Hold {
             }
             Ending::Release { give_back } => Command::Release { id: self.id.clone(), give_back },
         };
-        if self.held
-            && let Err(Unavailable(why)) = ask_twice(ports, &self.subject, &command, self.within).await
-        {
+        // Also of a call that passed unchecked: its reservation may have been made, and only its answer lost.
+        if let Err(Unavailable(why)) = ask_twice(ports, &self.subject, &command, self.within).await {
             self.record.unsettled = true;
             ports.warn(&format!("call {}: the hold was left to its deadline: {why}", self.id.0));
         }
@@ -66,9 +63,6 @@ impl Hold {
     /// Keeps the hold open for longer. A failure is no harm: it then ends at its deadline, and the settlement corrects
     /// it within the grace period.
     pub async fn extend<P: Ports>(&self, ports: &P, hold: Wait) {
-        if !self.held {
-            return;
-        }
         let command = Command::Extend { id: self.id.clone(), hold };
         if let Err(Unavailable(why)) = ask_twice(ports, &self.subject, &command, self.within).await {
             ports.warn(&format!("call {}: the hold was not extended: {why}", self.id.0));

@@ -45,6 +45,9 @@ impl Keys {
             if hex::decode_to_slice(&hash, &mut digest).is_err() {
                 faults.add(table.own_path(), "digest", format!("{} characters", hash.chars().count()), "64 hex digits");
             }
+            if keys.iter().any(|key: &Key| key.digest == digest) {
+                faults.add(table.own_path(), "digest", "one that stands before", "each key once");
+            }
             table.require("user", "a user's name", faults);
             table.require("plan", "a plan's name", faults);
             let user = table.text("user", "a user's name", faults);
