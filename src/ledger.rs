@@ -49,6 +49,8 @@ pub struct Gate {
 /// A row as the statement left it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
+    /// Of which day.
+    pub day: UtcDay,
     /// Whose.
     pub key: String,
     /// Calls admitted.
@@ -141,7 +143,7 @@ mod tests {
     }
 
     fn row(key: &str, calls: u64, counted: u64) -> Row {
-        Row { key: key.to_owned(), calls, counted: NanoUsd(counted), pruned: calls > 1 }
+        Row { day: UtcDay(20_000), key: key.to_owned(), calls, counted: NanoUsd(counted), pruned: calls > 1 }
     }
 
     fn calls(cap: u64) -> DayCaps {

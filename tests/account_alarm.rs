@@ -76,7 +76,9 @@ fn command(step: &Step) -> Option<Command> {
             hold: Wait(*hold),
             entitled: None,
         },
-        Step::Settle { id: name, cost, .. } => Command::Settle { id: id(name), charge: Charge::Exact(*cost) },
+        Step::Settle { id: name, cost, .. } => {
+            Command::Settle { id: id(name), charge: Charge::Exact(*cost), counted: true }
+        }
         Step::Release { id: name } => Command::Release { id: id(name), give_back: false },
         Step::Extend { id: name, hold } => Command::Extend { id: id(name), hold: Wait(*hold) },
         Step::Alarm | Step::Policy(_) => Command::Snapshot { plan: plan() },
@@ -96,7 +98,7 @@ fn call(object: &mut Object, now: u64, name: &str) {
         UnixMillis(now),
         &Command::Reserve { id: id.clone(), plan: "plan".to_owned(), estimate: Estimate(one), hold, entitled: None },
     );
-    object.command(UnixMillis(now + 500), &Command::Settle { id, charge: Charge::Exact(one) });
+    object.command(UnixMillis(now + 500), &Command::Settle { id, charge: Charge::Exact(one), counted: true });
 }
 
 proptest! {
@@ -158,7 +160,7 @@ proptest! {
         let hold = Wait::seconds(60);
         let reserve = Command::Reserve { id: id.clone(), plan: "plan".to_owned(), estimate: Estimate(cost), hold, entitled: None };
         object.command(UnixMillis(NOON), &reserve);
-        object.command(UnixMillis(NOON + passed), &Command::Settle { id, charge: Charge::Exact(cost) });
+        object.command(UnixMillis(NOON + passed), &Command::Settle { id, charge: Charge::Exact(cost), counted: true });
         let Some(mut at) = object.alarm else { return Ok(()) };
         let settled = object.account().snapshot(UnixMillis(NOON + passed), &object.limits);
         let waits = settled.balances.iter().filter_map(|balance| balance.wait_until_full(settled.at));

@@ -68,7 +68,7 @@ const RECORD: &str = concat!(
     r#"{"limit":"tokens","amount":0},{"limit":"day","amount":0},{"limit":"month","amount":0}]},"#,
     r#"{"id":"open","made_at":1930651201500,"expires_at":1930651801500,"held":[{"limit":"rpm","amount":1},"#,
     r#"{"limit":"tokens","amount":0},{"limit":"day","amount":0},{"limit":"month","amount":0}]}],"#,
-    r#""ended":[{"id":"early","until":1930651261501}],"alarm_at":1933243201234}"#,
+    r#""ended":[{"id":"early","until":1930651216501}],"alarm_at":1933243201234}"#,
 );
 
 #[test]
@@ -90,7 +90,7 @@ fn a_record_that_cannot_be_read_is_a_failure_and_never_an_empty_one() {
 
 fn entitled() -> Entitled {
     let (key, plan) = ("user:ann".to_owned(), "p".to_owned());
-    Entitled { day: UtcDay(22_343), key, plan, gated: true, post_after: Wait(10_000) }
+    Entitled { day: UtcDay(22_343), key, plan, gated: true, for_site: true, post_after: Wait(10_000) }
 }
 
 /// Every command and its path. The match has to name every variant, so a new one has to come in here.
@@ -106,8 +106,8 @@ fn commands() -> Vec<(Command, &'static str)> {
             entitled: Some(entitled()),
         },
         Command::Check { plan: plan.clone(), estimate },
-        Command::Settle { id: id("call-1"), charge: Charge::Exact(cost(10, 20, 30)) },
-        Command::Settle { id: id("call-1"), charge: Charge::AtLeast(cost(10, 0, 30)) },
+        Command::Settle { id: id("call-1"), charge: Charge::Exact(cost(10, 20, 30)), counted: true },
+        Command::Settle { id: id("call-1"), charge: Charge::AtLeast(cost(10, 0, 30)), counted: false },
         Command::Release { id: id("call-1"), give_back: false },
         Command::Release { id: id("call-1"), give_back: true },
         Command::Extend { id: id("call-1"), hold: Wait(1) },
@@ -116,7 +116,7 @@ fn commands() -> Vec<(Command, &'static str)> {
     let path = |command: &Command| match command {
         Command::Reserve { entitled: Some(_), .. } => concat!(
             "/v1/reserve?id=call-1&plan=p&requests=1&input=1200&output=4096&usd=9007199254740991&hold_ms=1",
-            "&day=22343&key=user%3Aann&ledger_plan=p&gated=true&post_ms=10000"
+            "&day=22343&key=user%3Aann&ledger_plan=p&gated=true&for_site=true&post_ms=10000"
         ),
         Command::Reserve { entitled: None, .. } => concat!(
             "/v1/reserve?id=call-1&plan=a+b%26c%3D%C3%A9&requests=1&input=1200&output=4096",
@@ -129,7 +129,7 @@ fn commands() -> Vec<(Command, &'static str)> {
             "/v1/settle?id=call-1&requests=1&input=10&output=20&usd=30&charge=exact"
         }
         Command::Settle { charge: Charge::AtLeast(_), .. } => {
-            "/v1/settle?id=call-1&requests=1&input=10&output=0&usd=30&charge=at_least"
+            "/v1/settle?id=call-1&requests=1&input=10&output=0&usd=30&charge=at_least&counted=false"
         }
         Command::Release { give_back: false, .. } => "/v1/release?id=call-1",
         Command::Release { give_back: true, .. } => "/v1/release?id=call-1&give_back=true",

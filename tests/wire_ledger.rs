@@ -13,20 +13,20 @@ const NOON: u64 = 1_930_478_400_000;
 const OPEN: &str = concat!(
     r#"{"v":1,"at":1930478400000,"balances":[],"holds":[{"id":"a","made_at":1930478400000,"#,
     r#""expires_at":1930478401000,"held":[],"recorded":{"#,
-    r#""entitled":{"day":22343,"key":"user:ann","plan":"p","gated":true,"post_after":10000},"#,
+    r#""entitled":{"day":22343,"key":"user:ann","plan":"p","gated":true,"for_site":true,"post_after":10000},"#,
     r#""estimate":{"requests":1,"input":3,"output":4,"usd":5},"expired":false}}],"ended":[],"alarm_at":null}"#,
 );
 const PENDING: &str = concat!(
-    r#"{"v":1,"at":1930478400001,"balances":[],"holds":[],"ended":[{"id":"a","until":1930478460001}],"alarm_at":null,"#,
+    r#"{"v":1,"at":1930478400001,"balances":[],"holds":[],"ended":[{"id":"a","until":1930478415001}],"alarm_at":null,"#,
     r#""outbox":{"pending":[{"day":22343,"key":"user:ann","plan":"p","calls":0,"site_calls":0,"counted":-2,"#,
-    r#""site_counted":-2,"settled":1,"refused":0,"input":3,"output":3,"usd":3}],"due_at":1930478410001,"#,
-    r#""sent":null,"last":0}}"#,
+    r#""site_counted":-2,"settled":1,"refused":0,"input":3,"output":3,"usd":3}],"pending_due":1930478410001,"#,
+    r#""sent":null,"retry_at":null,"last":0}}"#,
 );
 const SENT: &str = concat!(
-    r#"{"v":1,"at":1930478400001,"balances":[],"holds":[],"ended":[{"id":"a","until":1930478460001}],"#,
-    r#""alarm_at":1930478440001,"outbox":{"pending":[],"due_at":1930478440001,"sent":{"number":1930478410001,"#,
+    r#"{"v":1,"at":1930478400001,"balances":[],"holds":[],"ended":[{"id":"a","until":1930478415001}],"#,
+    r#""alarm_at":1930478440001,"outbox":{"pending":[],"pending_due":null,"sent":{"number":1930478410001,"#,
     r#""entries":[{"day":22343,"key":"user:ann","plan":"p","calls":0,"site_calls":0,"counted":-2,"#,
-    r#""site_counted":-2,"settled":1,"refused":0,"input":3,"output":3,"usd":3}]},"last":1930478410001}}"#,
+    r#""site_counted":-2,"settled":1,"refused":0,"input":3,"output":3,"usd":3}]},"retry_at":1930478440001,"last":1930478410001}}"#,
 );
 
 fn cost(output: u64, usd: u64) -> Cost {
@@ -42,7 +42,7 @@ fn check(account: &Account, want: &str) {
 fn a_call_that_is_recorded_is_stored_until_the_ledger_has_taken_it() {
     let (id, estimate) = (HoldId("a".to_owned()), cost(4, 5));
     let (key, plan) = ("user:ann".to_owned(), "p".to_owned());
-    let entitled = Entitled { day: UtcDay(22_343), key, plan, gated: true, post_after: Wait(10_000) };
+    let entitled = Entitled { day: UtcDay(22_343), key, plan, gated: true, for_site: true, post_after: Wait(10_000) };
     let made = Account::default().reserve(UnixMillis(NOON), &id, &[], (Estimate(estimate), Wait(1_000)));
     let open = made.next.unwrap().recorded(&id, entitled, estimate);
     check(&open, OPEN);
@@ -52,6 +52,7 @@ fn a_call_that_is_recorded_is_stored_until_the_ledger_has_taken_it() {
         panic!("a batch is due");
     };
     check(&next, SENT);
-    let told = next.posted(UnixMillis(NOON + 10_002), batch.number);
-    assert!(record_of(&told).ends_with(r#""outbox":{"pending":[],"due_at":null,"sent":null,"last":1930478410001}}"#));
+    let told = next.posted(batch.number);
+    let rest = r#""outbox":{"pending":[],"pending_due":null,"sent":null,"retry_at":null,"last":1930478410001}}"#;
+    assert!(record_of(&told).ends_with(rest));
 }

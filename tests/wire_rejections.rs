@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use tollgate::auth::Unrecognised;
-use tollgate::dialect::chat::BadRequest;
+use tollgate::dialect::bad_request::BadRequest;
 use tollgate::ledger::{DayRefusal, DayScope};
 use tollgate::limit::account::Denial;
 use tollgate::limit::{Amount, Limit, Period, Shape, Unit};

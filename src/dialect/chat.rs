@@ -5,8 +5,9 @@
 
 use core::ops::Range;
 
+use super::bad_request::BadRequest;
 use super::edit::{Edit, insert_member};
-use super::json::{Malformed, Member, Members};
+use super::json::{Member, Members};
 use super::prompt::{PromptSize, TextCounter};
 use crate::limit::Tokens;
 
@@ -36,23 +37,6 @@ const UNBOUNDED: [(&str, &str); 2] = [
     ("web_search_options", "searches are charged per query, which no limit here can see before"),
     ("audio", "spoken answers are charged at a price of their own, which no limit here knows"),
 ];
-
-/// A fault in a request: whose it is stands in `param`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BadRequest {
-    /// What is wrong, and what is wanted.
-    pub message: String,
-    /// The field.
-    pub param: Option<String>,
-    /// The stable label, if there is a better one than none.
-    pub code: Option<&'static str>,
-}
-
-impl From<Malformed> for BadRequest {
-    fn from(fault: Malformed) -> Self {
-        Self { message: fault.0, param: None, code: None }
-    }
-}
 
 /// An output cap as the caller wrote it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -140,8 +124,17 @@ impl<'b> ChatRequest<'b> {
     /// # Errors
     /// If `messages` is not a list of messages.
     pub fn prompt(&self, counter: &mut TextCounter) -> Result<PromptSize, BadRequest> {
-        PromptSize::of(&self.members, counter)
-            .map_err(|fault| bad("messages", format!("`messages` is not a list of messages: {fault}")))
+        PromptSize::of(&self.members, counter).map_err(|_| {
+            let messages = self.members.get("messages").map_or("", |messages| messages.value.get());
+            // What it is, not what it says: the words of a prompt belong into no error.
+            let found = match messages.bytes().next() {
+                Some(b'[') => "a list with an element that is no message",
+                Some(b'{') => "an object",
+                Some(b'"') => "a text",
+                _ => "something else",
+            };
+            bad("messages", format!("`messages` is {found}, want a list of messages, each an object"))
+        })
     }
 
     /// How many bytes of text the prompt can have at most, without reading it.

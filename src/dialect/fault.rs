@@ -8,12 +8,13 @@ use serde_json::Value;
 use crate::rejection::ErrorBody;
 
 /// Beginnings of words that name an account or a credential.
-const IDENTIFIERS: [&str; 8] = ["org-", "org_", "proj_", "proj-", "acct-", "acct_", "user-", "sk-"];
+const IDENTIFIERS: [&str; 13] =
+    ["org-", "org_", "proj_", "proj-", "acct-", "acct_", "user-", "sk-", "pk-", "gsk_", "xai-", "key-", "AIza"];
 const REDACTED: &str = "[redacted]";
 
-/// Reads the body of an upstream's error.
+/// Reads the body of an upstream's error; `secret` is what must not be repeated, our credential there.
 #[must_use]
-pub fn error_of(body: &[u8], status: u16) -> ErrorBody {
+pub fn error_of(body: &[u8], status: u16, secret: Option<&str>) -> ErrorBody {
     let value: Value = serde_json::from_slice(body).unwrap_or(Value::Null);
     // Some send a list of one.
     let value = value.get(0).unwrap_or(&value);
@@ -22,7 +23,11 @@ pub fn error_of(body: &[u8], status: u16) -> ErrorBody {
         _ => value,
     };
     let text = |name: &str| match object.get(name) {
-        Some(Value::String(text)) if !text.is_empty() => Some(without_identifiers(text)),
+        Some(Value::String(text)) if !text.is_empty() => {
+            let secret = secret.filter(|secret| !secret.is_empty());
+            let text = secret.map_or_else(|| text.clone(), |secret| text.replace(secret, REDACTED));
+            Some(without_identifiers(&text))
+        }
         Some(Value::Number(number)) => Some(number.to_string()),
         _ => None,
     };
@@ -55,7 +60,7 @@ mod tests {
     use super::*;
 
     fn read(body: &str) -> (String, String, Option<String>, Option<String>) {
-        let error = error_of(body.as_bytes(), 400);
+        let error = error_of(body.as_bytes(), 400, Some("0f1e2d"));
         (error.message, error.kind, error.param, error.code)
     }
 
@@ -81,6 +86,10 @@ mod tests {
                 ("no", "rate_limited", None, text("1300")),
             ),
             (r#"{"code":"bad","error":"why"}"#, ("why", "invalid_request_error", None, text("bad"))),
+            (
+                r#"{"error":{"message":"Bad key 0f1e2d, or x0f1e2dx","code":"0f1e2d"}}"#,
+                ("Bad key [redacted], or x[redacted]x", "invalid_request_error", None, text(REDACTED)),
+            ),
             ("<html>", (own.as_str(), "invalid_request_error", None, None)),
             (r#"{"error":{"message":["x"]}}"#, (own.as_str(), "invalid_request_error", None, None)),
         ];

@@ -95,6 +95,12 @@ impl<'de: 'b, 'b> Deserialize<'de> for Members<'b> {
     }
 }
 
+/// Reads an object; `None` if it is none. A derived reader takes a list as well, by position, which nobody means.
+#[must_use]
+pub fn object<'b, T: Deserialize<'b>>(json: &'b str) -> Option<T> {
+    if json.trim_start().starts_with('{') { serde_json::from_str(json).ok() } else { None }
+}
+
 /// A string that borrows from the text where it has no escapes.
 #[derive(Deserialize)]
 struct Name<'b>(#[serde(borrow)] Cow<'b, str>);

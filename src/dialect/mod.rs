@@ -2,6 +2,7 @@
 //!
 //! Invariant: this part knows texts and tokens. It does not know plans, prices or limits.
 
+pub mod bad_request;
 pub mod chat;
 pub mod edit;
 pub mod fault;

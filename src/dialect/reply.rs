@@ -6,6 +6,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::json::object;
 use super::texts::{TextSink, walk};
 use super::usage::Usage;
 use crate::limit::Tokens;
@@ -81,7 +82,7 @@ struct Nested<'b> {
 #[derive(Default, Deserialize)]
 #[serde(default, bound(deserialize = "'de: 'b"))]
 struct Choice<'b> {
-    index: u64,
+    index: Option<&'b RawValue>,
     delta: Option<&'b RawValue>,
     text: Option<&'b RawValue>,
     finish_reason: Option<&'b RawValue>,
@@ -91,16 +92,24 @@ impl Members<'_> {
     /// The usage, wherever the provider puts it.
     fn usage(&self) -> Option<Usage> {
         let nested = |outer: Option<&RawValue>| {
-            let inner: Nested<'_> = serde_json::from_str(outer?.get()).ok()?;
-            serde_json::from_str(inner.usage?.get()).ok()
+            let inner: Nested<'_> = object(outer?.get())?;
+            object(inner.usage?.get())
         };
-        let own = self.usage.and_then(|usage| serde_json::from_str(usage.get()).ok());
+        let own = self.usage.and_then(|usage| object(usage.get()));
         own.or_else(|| nested(self.x_groq)).or_else(|| nested(self.response))
     }
 
     fn has_error(&self) -> bool {
         self.error.is_some_and(|error| !matches!(error.get(), "null" | "false" | "\"\""))
     }
+}
+
+/// The output in a piece of JSON.
+fn seen_in(json: &str) -> Seen {
+    let mut piece = Seen::default();
+    // A raw value is JSON already.
+    let _ = walk(json, &mut piece);
+    piece
 }
 
 /// What one event of a stream says.
@@ -129,29 +138,35 @@ impl Chunk {
             return Self { done: true, ..Self::default() };
         }
         let error_event = event == Some("error");
-        let Ok(members) = serde_json::from_str::<Members<'_>>(data) else {
+        let Some(members) = object::<Members<'_>>(data) else {
             return Self { error: error_event, ..Self::default() };
         };
-        let choices: Vec<Choice<'_>> =
-            members.choices.and_then(|choices| serde_json::from_str(choices.get()).ok()).unwrap_or_default();
-        let mut seen = Seen::default();
-        for choice in &choices {
-            for part in [choice.delta, choice.text].into_iter().flatten() {
-                let mut piece = Seen::default();
-                // A raw value is JSON already.
-                let _ = walk(part.get(), &mut piece);
-                seen.add(piece);
-            }
-        }
-        let is_finished = |choice: &&Choice<'_>| choice.finish_reason.is_some_and(|reason| reason.get() != "null");
         let usage = members.usage();
-        Self {
-            done: false,
+        let mut chunk = Self {
             error: error_event || members.has_error(),
             usage_only: usage.is_some() && members.choices.is_some_and(|list| is_empty_list(list.get())),
             usage,
-            finished: choices.iter().filter(is_finished).map(|choice| choice.index).collect(),
-            seen,
+            ..Self::default()
+        };
+        let list = members.choices.map_or("[]", RawValue::get);
+        match serde_json::from_str::<Vec<&RawValue>>(list) {
+            Ok(choices) => choices.iter().zip(0..).for_each(|(choice, place)| chunk.choice(choice.get(), place)),
+            // Not a list, so nothing in it can be told apart; its length still counts.
+            Err(_) => chunk.seen.add(seen_in(list)),
+        }
+        chunk
+    }
+
+    /// Takes one choice, the one at `place` of the list: where it has no usable index, that is its number.
+    fn choice(&mut self, json: &str, place: u64) {
+        let Some(choice) = object::<Choice<'_>>(json) else {
+            return self.seen.add(seen_in(json));
+        };
+        for part in [choice.delta, choice.text].into_iter().flatten() {
+            self.seen.add(seen_in(part.get()));
+        }
+        if choice.finish_reason.is_some_and(|reason| reason.get() != "null") {
+            self.finished.push(choice.index.and_then(|index| index.get().parse().ok()).unwrap_or(place));
         }
     }
 }
@@ -180,7 +195,8 @@ impl Completion {
     /// # Errors
     /// If it is not a chat completion.
     pub fn read(body: &[u8]) -> Result<Self, NotACompletion> {
-        let members: Members<'_> = serde_json::from_slice(body).map_err(|_| NotACompletion::Invalid)?;
+        let body = core::str::from_utf8(body).map_err(|_| NotACompletion::Invalid)?;
+        let members: Members<'_> = object(body).ok_or(NotACompletion::Invalid)?;
         if members.has_error() {
             return Err(NotACompletion::Error);
         }
@@ -239,6 +255,24 @@ mod tests {
     }
 
     #[test]
+    fn a_choice_that_is_not_quite_one_still_counts() {
+        for choice in [
+            r#"{"index":null,"delta":{"content":"Volga"},"finish_reason":"stop"}"#,
+            r#"{"index":"0","delta":{"content":"Volga"},"finish_reason":"stop"}"#,
+            r#"{"index":0.0,"delta":{"content":"Volga"},"finish_reason":"stop"}"#,
+        ] {
+            let chunk = Chunk::read(None, &format!(r#"{{"choices":[{choice}]}}"#));
+            assert_eq!((chunk.seen, chunk.finished), (Seen { bytes: 5, pieces: 1 }, vec![0]), "{choice}");
+        }
+        for choices in [r#"["Volga"]"#, r#"{"0":"Volga"}"#, r#""Volga""#] {
+            let chunk = Chunk::read(None, &format!(r#"{{"choices":{choices}}}"#));
+            assert_eq!(chunk.seen.bytes, 5, "{choices}");
+        }
+        assert_eq!(Chunk::read(None, "[1,2]"), Chunk::default());
+        assert_eq!(Chunk::read(None, r#"{"usage":[1,2,3]}"#).usage, None);
+    }
+
+    #[test]
     fn errors_are_told_from_chunks() {
         assert!(Chunk::read(None, r#"{"error":{"message":"no"}}"#).error);
         assert!(Chunk::read(Some("error"), "no json").error);
@@ -250,7 +284,9 @@ mod tests {
     fn a_whole_answer_is_a_json_object_with_choices() {
         let ok = Completion::read(br#"{"choices":[{"index":0,"message":{"role":"assistant","content":"Volga"}}]}"#);
         assert_eq!(ok.map(|completion| completion.seen.tokens()), Ok(Tokens(2)));
-        for body in ["", "[]", "{}", "<html>", r#"{"choices":null}"#, r#"{"choices":[{"mess"#] {
+        for body in
+            ["", "[]", "[1,2]", "[null,[{}],[9,0,4]]", "{}", "<html>", r#"{"choices":null}"#, r#"{"choices":[{"mess"#]
+        {
             assert_eq!(Completion::read(body.as_bytes()), Err(NotACompletion::Invalid), "{body}");
         }
         assert_eq!(Completion::read(br#"{"error":{"code":1302},"choices":[]}"#), Err(NotACompletion::Error));

@@ -5,7 +5,9 @@
 
 use serde::Deserialize;
 use serde::de::{Deserializer, Visitor};
+use serde_json::value::RawValue;
 
+use super::json::object;
 use crate::limit::Tokens;
 use crate::pricing::TokenCount;
 
@@ -123,8 +125,8 @@ impl<'de> Deserialize<'de> for Details {
         struct Fields {
             cached_tokens: Count,
         }
-        // `null` here is as common as an object.
-        let fields = Option::<Fields>::deserialize(deserializer)?.unwrap_or_default();
+        // Details that are no object, `null` above all, are no details.
+        let fields: Fields = object(<&RawValue>::deserialize(deserializer)?.get()).unwrap_or_default();
         Ok(Self { cached_tokens: fields.cached_tokens })
     }
 }

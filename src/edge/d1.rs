@@ -10,7 +10,7 @@ use wasm_bindgen_futures::JsFuture;
 use super::bounded::answered;
 use super::js::member;
 use crate::gateway::ports::Unavailable;
-use crate::ledger::{Gate, Row};
+use crate::ledger::{Gate, Row, SITE_KEY};
 use crate::limit::outbox::{Batch, Entry};
 use crate::policy::LedgerRules;
 use crate::pricing::NanoUsd;
@@ -23,8 +23,8 @@ const GATE: &str = include_str!("sql/gate.sql");
 
 const POST: &str = include_str!("sql/post.sql");
 
-const ROW: &str = "SELECT key, calls, counted, pruned FROM ledger WHERE day = ?1 AND key = ?2";
-const PRUNE_VISITORS: &str = "DELETE FROM ledger WHERE day < ?1 AND key >= 'visitor:' AND key < 'visitor;'";
+const ROW: &str = "SELECT day, key, calls, counted, pruned FROM ledger WHERE day = ?1 AND key = ?2";
+const PRUNE_VISITORS: &str = include_str!("sql/prune_visitors.sql");
 const PRUNE_ALL: &str = "DELETE FROM ledger WHERE day < ?1";
 const PRUNED: &str = "UPDATE ledger SET pruned = 1 WHERE day = ?1 AND key = '*'";
 
@@ -72,8 +72,8 @@ pub(super) async fn row(env: &JsValue, day: UtcDay, key: &str, within: Wait) -> 
     Ok(rows(env, ROW, values, within).await?.into_iter().next())
 }
 
-/// Takes a batch of changes: all of it, once. Whether old rows have still to be deleted on the batch's last day.
-pub(super) async fn post(env: &JsValue, batch: &Batch, within: Wait) -> Result<bool, Unavailable> {
+/// Takes a batch of changes: all of it, once. The day on which old rows have still to be deleted, if there is one.
+pub(super) async fn post(env: &JsValue, batch: &Batch, within: Wait) -> Result<Option<UtcDay>, Unavailable> {
     let posting = async {
         let database = database(env)?;
         let statements = Array::new();
@@ -84,7 +84,8 @@ pub(super) async fn post(env: &JsValue, batch: &Batch, within: Wait) -> Result<b
     };
     let results = answered(posting, within).await?;
     let last = Array::from(&results).to_vec().pop().unwrap_or_default();
-    Ok(rows_of(&last).iter().any(|row| row.key == crate::ledger::SITE_KEY && !row.pruned))
+    let unpruned = |row: &Row| (row.key == SITE_KEY && !row.pruned).then_some(row.day);
+    Ok(rows_of(&last).iter().find_map(unpruned))
 }
 
 /// Deletes what is older than the rules keep, and notes that it was done on this day.
@@ -120,6 +121,7 @@ fn rows_of(result: &JsValue) -> Vec<Row> {
 
 fn row_of(row: &Object) -> Option<Row> {
     Some(Row {
+        day: UtcDay(amount(row, "day")?),
         key: member(row, "key")?.as_string()?,
         calls: amount(row, "calls")?,
         counted: NanoUsd(amount(row, "counted")?),

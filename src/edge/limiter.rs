@@ -15,7 +15,7 @@ use crate::policy::Placement;
 use crate::time::Wait;
 
 /// The binding's name in `wrangler.toml`.
-const BINDING: &str = "LIMITER";
+pub(super) const BINDING: &str = "LIMITER";
 /// The origin of a command's URL; objects look at path and query only.
 const ORIGIN: &str = "https://limiter";
 

@@ -19,7 +19,7 @@ use crate::limit::account::{Account, AlarmStep};
 use crate::limit::outbox::{Batch, Refusals};
 use crate::limit::protocol::{Command, ProtocolError, account_of, record_of};
 use crate::policy::Policy;
-use crate::time::{UnixMillis, UtcDay};
+use crate::time::UnixMillis;
 
 /// Under which key the record is stored.
 const RECORD: &str = "account";
@@ -117,7 +117,7 @@ impl Keeper {
                         return Ok(());
                     }
                     let Ok(account) = self.load()? else { return Ok(()) };
-                    self.write(account.posted(now(), batch.number), None)?;
+                    self.write(account.posted(batch.number), None)?;
                 }
             }
         }
@@ -128,9 +128,9 @@ impl Keeper {
         let Ok(policy) = variables::policy(&self.env) else { return false };
         let within = policy.bounds.ledger;
         match d1::post(&self.env, batch, within).await {
-            Ok(prune) => {
-                if let Some(rules) = policy.ledger.as_ref().filter(|_| prune)
-                    && let Err(fault) = d1::prune(&self.env, UtcDay::of(now()), rules, within).await
+            Ok(unpruned) => {
+                if let Some((day, rules)) = unpruned.zip(policy.ledger.as_ref())
+                    && let Err(fault) = d1::prune(&self.env, day, rules, within).await
                 {
                     console_error(&format!("old rows were not deleted, the next batch tries again: {}", fault.0));
                 }

@@ -27,6 +27,10 @@ use crate::time::{UnixMillis, UtcDay, Wait};
 const ANALYTICS: &str = "ANALYTICS";
 /// A client that stops sending its body in the middle is not waited for longer than this.
 const BODY_IDLE: Wait = Wait::seconds(60);
+/// Nor is the whole of a body of declared length waited for longer than this.
+const BODY_MAX: Wait = Wait::seconds(300);
+/// The largest answer that is read in one go; the gateway has its own bound for what is read in pieces.
+const WHOLE_MAX: usize = 4 * 1024 * 1024;
 /// The platform ends work after an answer at 30 s.
 const PRUNE_MAX: Wait = Wait::seconds(25);
 
@@ -73,10 +77,14 @@ impl Ports for EdgePorts {
         if declared.is_some_and(|length| length > cap) {
             return Err(ReadFault::TooLarge);
         }
-        let mut body = ReadBody::of(self.request.body()).map_err(|_| ReadFault::Broken)?;
-        let mut whole = Vec::with_capacity(declared.unwrap_or(0));
+        let (body, bound) = match declared {
+            // The platform holds the caller to the declared length.
+            Some(_) => (self.request.array_buffer().map(ReadBody::whole), BODY_MAX),
+            None => (ReadBody::of(self.request.body()), BODY_IDLE),
+        };
+        let (mut body, mut whole) = (body.map_err(|_| ReadFault::Broken)?, Vec::new());
         loop {
-            match body.next(BODY_IDLE).await {
+            match body.next(bound).await {
                 Piece::Bytes(bytes) if whole.len() + bytes.len() > cap => {
                     body.cancel();
                     return Err(ReadFault::TooLarge);
@@ -101,7 +109,7 @@ impl Ports for EdgePorts {
                 Err(SendFault::TimedOut)
             }
             Some(Err(_)) => Err(SendFault::Unreachable),
-            Some(Ok(response)) => reply(&response.unchecked_into()).map_err(|_| SendFault::Unreachable),
+            Some(Ok(response)) => reply(&response.unchecked_into(), abort).map_err(|_| SendFault::Unreachable),
         }
     }
 
@@ -140,6 +148,10 @@ impl Ports for EdgePorts {
         &self.memory
     }
 
+    fn has_limiter(&self) -> bool {
+        member(&self.env, limiter::BINDING).is_some()
+    }
+
     fn log(&self, record: &CallRecord) {
         console_log(&serde_json::to_string(record).unwrap_or_default());
         if let Some(dataset) = member(&self.env, ANALYTICS) {
@@ -169,7 +181,7 @@ fn outgoing(request: &UpstreamRequest) -> Result<(Request, AbortController), JsV
     Ok((Request::new_with_str_and_init(&request.url, &init)?, abort))
 }
 
-fn reply(response: &Response) -> Result<UpstreamReply<ReadBody>, JsValue> {
+fn reply(response: &Response, abort: AbortController) -> Result<UpstreamReply<ReadBody>, JsValue> {
     let mut headers = Vec::new();
     for entry in js_sys::try_iter(&response.headers())?.into_iter().flatten() {
         let entry: Array = entry?.unchecked_into();
@@ -177,7 +189,18 @@ fn reply(response: &Response) -> Result<UpstreamReply<ReadBody>, JsValue> {
             headers.push((name, value));
         }
     }
-    Ok(UpstreamReply { status: response.status(), headers, body: ReadBody::of(response.body())? })
+    let header = |name: &str| headers.iter().find(|(header, _)| header == name).map(|(_, value)| value.as_str());
+    let length = header("content-length").and_then(|length| length.parse::<usize>().ok());
+    let plain = header("content-encoding").is_none() && header("content-type").is_some_and(is_json);
+    let body = match length {
+        Some(length) if plain && length <= WHOLE_MAX => ReadBody::whole(response.array_buffer()?),
+        _ => ReadBody::of(response.body())?,
+    };
+    Ok(UpstreamReply { status: response.status(), headers, body: body.aborted_by(abort) })
+}
+
+fn is_json(kind: &str) -> bool {
+    kind.trim_start().to_ascii_lowercase().starts_with("application/json")
 }
 
 /// A call as a point of the dataset: labels in `blobs`, numbers in `doubles`, the subject as its index.

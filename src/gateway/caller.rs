@@ -9,7 +9,7 @@ use crate::policy::{Plan, Policy};
 use crate::rejection::Rejection;
 
 /// The header that only the platform sets.
-const ADDRESS_HEADER: &str = "cf-connecting-ip";
+pub(super) const ADDRESS_HEADER: &str = "cf-connecting-ip";
 /// Where a visitor token is presented.
 const TOKEN_HEADER: &str = "x-tollgate-visitor";
 /// The cookie that a visitor token is kept in.
@@ -21,14 +21,41 @@ pub(super) async fn caller<'p, P: Ports>(
     ports: &P,
     record: &mut CallRecord,
 ) -> Result<(Principal, &'p Plan), Rejection> {
+    let token = ports.header(TOKEN_HEADER).map(Token::Sent).or_else(|| cookie(ports).map(Token::Kept));
+    caller_with(policy, ports, record, token).await
+}
+
+/// The same for one who asks for a token: the one that may be there already is of no account, since it may be of the
+/// network that the caller has just left.
+pub(super) async fn newcomer<'p, P: Ports>(
+    policy: &'p Policy,
+    ports: &P,
+    record: &mut CallRecord,
+) -> Result<(Principal, &'p Plan), Rejection> {
+    caller_with(policy, ports, record, None).await
+}
+
+/// A visitor token, by where it was presented.
+enum Token {
+    /// In a header: on purpose, so not beside a key.
+    Sent(String),
+    /// In a cookie: by the browser, whoever calls.
+    Kept(String),
+}
+
+async fn caller_with<'p, P: Ports>(
+    policy: &'p Policy,
+    ports: &P,
+    record: &mut CallRecord,
+    token: Option<Token>,
+) -> Result<(Principal, &'p Plan), Rejection> {
     let headers = CREDENTIAL_HEADERS.map(|name| ports.header(name));
-    let token = ports.header(TOKEN_HEADER);
     let known = match (authenticate(&headers, &policy.keys), &policy.visitors) {
         (Err(Unrecognised::Missing), Some(visitors)) => {
-            let token = token.or_else(|| cookie(ports));
-            visitor(visitors, ports.header(ADDRESS_HEADER).as_deref(), token.as_deref(), ports.now())
+            let token = token.map(|(Token::Sent(token) | Token::Kept(token))| token);
+            visitor(visitors, ports.header(ADDRESS_HEADER).as_deref(), token.as_deref(), record.at)
         }
-        (Ok(_), _) if token.is_some() => Err(Unrecognised::Ambiguous),
+        (Ok(_), _) if matches!(token, Some(Token::Sent(_))) => Err(Unrecognised::Ambiguous),
         (known, _) => known,
     };
     let principal = known.map_err(Rejection::Unrecognised)?;

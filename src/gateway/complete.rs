@@ -91,17 +91,20 @@ pub async fn complete<'p, P: Ports>(
     record.model = Some(priced.named.sent_as.clone());
     let upstream = policy.upstream(priced.named.model).ok_or(Rejection::PolicyInvalid)?;
     // 4
-    let entitled = day::entitled(policy, (&principal, plan), ports.now());
+    let entitled = day::entitled(policy, (&principal, plan), record.at);
     let gate = day::gate(policy, plan, entitled.as_ref(), priced.estimate);
     if let Some(refusal) = gate.as_ref().and_then(|gate| day::remembered(ports, gate)) {
         return Err(Rejection::DayLimited(refusal).into());
     }
-    let (hold, snapshot) = reserve(policy, ports, (&principal, plan), (&priced, entitled), record).await?;
+    let (mut hold, snapshot) = reserve(policy, ports, (&principal, plan), (&priced, entitled), record).await?;
     // 5
-    if let Some(gate) = &gate
-        && let Err(rejection) = day::count(policy, ports, gate).await
-    {
-        return Err(Refused { rejection, snapshot: Some(snapshot), hold: Some((hold, false)) });
+    if let Some(gate) = &gate {
+        match day::count(policy, ports, gate).await {
+            Ok(counted) => hold.counted = counted,
+            Err(rejection) => {
+                return Err(Refused { rejection, snapshot: Some(snapshot), hold: Some((hold, false)) });
+            }
+        }
     }
     // 6
     let ask_usage = request.stream && upstream.stream_usage;
@@ -140,7 +143,7 @@ pub async fn read_body<P: Ports>(ports: &P, plan: &Plan) -> Result<Vec<u8>, Reje
     }
     ports.read_body(plan.body_max).await.map_err(|fault| match fault {
         ReadFault::TooLarge => Rejection::BodyTooLarge { cap: plan.body_max },
-        ReadFault::Broken => Rejection::BadRequest(crate::dialect::chat::BadRequest {
+        ReadFault::Broken => Rejection::BadRequest(crate::dialect::bad_request::BadRequest {
             message: "the body broke off before its end".to_owned(),
             param: None,
             code: None,
@@ -165,7 +168,7 @@ async fn reserve<P: Ports>(
     let id = HoldId(record.id.clone());
     let hold = |record: &mut CallRecord| {
         let record = core::mem::take(record);
-        Hold { subject: subject.clone(), id: id.clone(), within: policy.bounds.limiter, record }
+        Hold { subject: subject.clone(), id: id.clone(), within: policy.bounds.limiter, counted: true, record }
     };
     let (estimate, time) = (priced.estimate, policy.bounds.hold);
     let command = Command::Reserve { id: id.clone(), plan: object_plan.clone(), estimate, hold: time, entitled };

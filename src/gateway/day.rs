@@ -21,6 +21,7 @@ pub(super) fn entitled(policy: &Policy, (principal, plan): (&Principal, &Plan), 
         key: principal.ledger_key(),
         plan: plan.name.clone(),
         gated: plan.daily.is_some() || site_of(rules, plan).is_some(),
+        for_site: counts_for_site(rules, plan),
         post_after: rules.post_after,
     })
 }
@@ -35,12 +36,16 @@ pub(super) fn gate(policy: &Policy, plan: &Plan, entitled: Option<&Entitled>, es
         estimate: estimate.0.usd,
         own: plan.daily,
         site: site_of(rules, plan),
-        counts_for_site: !rules.exempt.contains(&plan.name),
+        counts_for_site: entitled.for_site,
     })
 }
 
 fn site_of(rules: &LedgerRules, plan: &Plan) -> DayCaps {
-    if rules.exempt.contains(&plan.name) { DayCaps::default() } else { rules.site }
+    if counts_for_site(rules, plan) { rules.site } else { DayCaps::default() }
+}
+
+fn counts_for_site(rules: &LedgerRules, plan: &Plan) -> bool {
+    !rules.exempt.contains(&plan.name)
 }
 
 /// The refusal that this isolate remembers.
@@ -48,8 +53,8 @@ pub(super) fn remembered<P: Ports>(ports: &P, gate: &Gate) -> Option<DayRefusal>
     ports.memory().day_refusal(gate, ports.now())
 }
 
-/// Counts the call.
-pub(super) async fn count<P: Ports>(policy: &Policy, ports: &P, gate: &Gate) -> Result<(), Rejection> {
+/// Counts the call. Whether it was counted: one that the policy lets pass all the same was not, as far as is known.
+pub(super) async fn count<P: Ports>(policy: &Policy, ports: &P, gate: &Gate) -> Result<bool, Rejection> {
     let now = ports.now();
     let answered = ports.count(gate, policy.bounds.ledger).await;
     let verdict = answered.and_then(|rows| {
@@ -60,7 +65,7 @@ pub(super) async fn count<P: Ports>(policy: &Policy, ports: &P, gate: &Gate) -> 
             if prune && let Some(rules) = &policy.ledger {
                 ports.prune(gate.day, rules);
             }
-            Ok(())
+            Ok(true)
         }
         Ok(GateVerdict::Refused(refusal)) => {
             ports.memory().remember_day(gate, refusal, now);
@@ -72,7 +77,7 @@ pub(super) async fn count<P: Ports>(policy: &Policy, ports: &P, gate: &Gate) -> 
                 Some(OnUnavailable::Open { per_minute })
                     if ports.memory().may_pass_unchecked(Unchecked::Ledger, per_minute, now) =>
                 {
-                    Ok(())
+                    Ok(false)
                 }
                 _ => Err(Rejection::LimiterUnavailable),
             }

@@ -60,7 +60,8 @@ pub(super) async fn forward<P: Ports>(
     })?;
     let first = Wait(bounds.first_byte.0.saturating_sub(ports.now().since(sent_at).0).max(1));
     if !(200..300).contains(&reply.status) {
-        return Err(refusal(ports.now(), &mut reply, (first, bounds.idle)).await);
+        let secret = upstream.key.as_ref().map(|key| key.0.as_str());
+        return Err(refusal(ports.now(), &mut reply, (first, bounds.idle), secret).await);
     }
     let kind = reply.header("content-type").unwrap_or_default().trim_start().to_ascii_lowercase();
     let stream = kind.starts_with("text/event-stream");
@@ -77,7 +78,12 @@ pub(super) async fn forward<P: Ports>(
 }
 
 /// What an answer without success means for the caller.
-async fn refusal<B: Body>(now: UnixMillis, reply: &mut UpstreamReply<B>, bounds: (Wait, Wait)) -> UpstreamFault {
+async fn refusal<B: Body>(
+    now: UnixMillis,
+    reply: &mut UpstreamReply<B>,
+    bounds: (Wait, Wait),
+    secret: Option<&str>,
+) -> UpstreamFault {
     let status = reply.status;
     match status {
         401 | 403 | 407 => UpstreamFault::Auth,
@@ -85,8 +91,8 @@ async fn refusal<B: Body>(now: UnixMillis, reply: &mut UpstreamReply<B>, bounds:
         402 => UpstreamFault::Failed { status },
         400..=499 => {
             let error = match read_whole(&mut reply.body, ERROR_MAX, bounds).await {
-                Ok(body) => error_of(&body, status),
-                Err(_) => error_of(b"", status),
+                Ok(body) => error_of(&body, status, secret),
+                Err(_) => error_of(b"", status, secret),
             };
             if status == 429 {
                 let wait = reply.header("retry-after").and_then(|value| parse_retry_after(value, now));

@@ -34,6 +34,8 @@ pub struct Hold {
     pub id: HoldId,
     /// The bound of a question to the limiter.
     pub within: Wait,
+    /// Whether the day's gate, if it had to be asked, has counted the call.
+    pub counted: bool,
     /// The record.
     pub record: CallRecord,
 }
@@ -47,9 +49,11 @@ impl Hold {
                 self.record.charged = Some(cost);
                 self.record.exact = Some(matches!(charged.charge, crate::limit::Charge::Exact(_)));
                 self.record.implausible = charged.implausible;
-                Command::Settle { id: self.id.clone(), charge: charged.charge }
+                Command::Settle { id: self.id.clone(), charge: charged.charge, counted: self.counted }
             }
-            Ending::Release { give_back } => Command::Release { id: self.id.clone(), give_back },
+            Ending::Release { give_back } => {
+                Command::Release { id: self.id.clone(), give_back: give_back && self.counted }
+            }
         };
         // Also of a call that passed unchecked: its reservation may have been made, and only its answer lost.
         if let Err(Unavailable(why)) = ask_twice(ports, &self.subject, &command, self.within).await {

@@ -55,6 +55,9 @@ pub trait Ports {
     /// What this isolate remembers.
     fn memory(&self) -> &Memory;
 
+    /// Whether callers' objects can be asked at all.
+    fn has_limiter(&self) -> bool;
+
     /// Writes the call down, once, when it has ended.
     fn log(&self, record: &CallRecord);
 

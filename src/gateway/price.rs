@@ -3,7 +3,8 @@
 //! Invariant: what is held is what can be charged. The output cap that is priced is the one that is sent upstream, and
 //! a usage beyond what the model can take is charged at what it can take.
 
-use crate::dialect::chat::{BadRequest, ChatRequest, Forwarding};
+use crate::dialect::bad_request::BadRequest;
+use crate::dialect::chat::{ChatRequest, Forwarding};
 use crate::dialect::prompt::{PromptTokens, TextCounter};
 use crate::dialect::reply::Seen;
 use crate::dialect::usage::Usage;

@@ -97,10 +97,15 @@ pub(super) async fn health<P: Ports>(policy: &Result<Policy, Faults>, ports: &P)
         Some(Visitors { secret: None, .. }) => "refused: the secret VISITOR_SECRET is missing",
         Some(_) => "ok",
     };
-    let broken = ledger == "unavailable";
-    let status = if broken { "ledger_unavailable" } else { "ok" };
-    let body = json!({"status": status, "version": version, "ledger": ledger, "visitors": visitors});
-    (if broken { 503 } else { 200 }, body)
+    let limiter = if ports.has_limiter() { "ok" } else { "unavailable: the binding LIMITER is missing" };
+    let status = match (limiter, ledger) {
+        ("ok", "ok" | "none") => "ok",
+        ("ok", _) => "ledger_unavailable",
+        _ => "limiter_unavailable",
+    };
+    let body =
+        json!({"status": status, "version": version, "limiter": limiter, "ledger": ledger, "visitors": visitors});
+    (if status == "ok" { 200 } else { 503 }, body)
 }
 
 /// Whether the ledger answers; looked up at most every few seconds, since anybody may ask.

@@ -5,13 +5,13 @@
 
 use serde_json::{Value, json};
 
-use super::caller::{TOKEN_COOKIE, caller};
+use super::caller::{ADDRESS_HEADER, TOKEN_COOKIE, newcomer};
 use super::hold::ask_twice;
 use super::ports::{Ports, Unavailable};
 use super::record::CallRecord;
 use super::views::unavailable;
 use crate::auth::{Kind, Principal};
-use crate::dialect::chat::BadRequest;
+use crate::dialect::bad_request::BadRequest;
 use crate::limit::account::{HoldId, Verdict};
 use crate::limit::protocol::{Command, Reply};
 use crate::limit::{Charge, Cost, Estimate};
@@ -28,13 +28,13 @@ pub(super) async fn visit<P: Ports>(
     ports: &P,
     record: &mut CallRecord,
 ) -> Result<(Value, String), Rejection> {
-    let (principal, _) = caller(policy, ports, record).await?;
+    let (principal, _) = newcomer(policy, ports, record).await?;
     let (visitors, tokens) = given_out(policy, &principal)?;
     if let Some(turnstile) = &tokens.turnstile {
         check_human(policy, ports, turnstile).await?;
     }
     take_one(policy, ports, &principal, record).await?;
-    let address = ports.header("cf-connecting-ip");
+    let address = ports.header(ADDRESS_HEADER);
     let prefix = address.and_then(|address| Prefix::of(&address, visitors.ipv6));
     let (secret, prefix) = visitors.secret.as_ref().zip(prefix).ok_or(Rejection::LimiterUnavailable)?;
     let expires_at = ports.now().after(tokens.lifetime);
@@ -92,7 +92,7 @@ async fn take_one<P: Ports>(
         Ok(other) => return Err(unavailable(ports, &format!("an answer to another question: {other:?}"))),
         Err(Unavailable(why)) => return Err(unavailable(ports, &why)),
     }
-    let command = Command::Settle { id, charge: Charge::Exact(one) };
+    let command = Command::Settle { id, charge: Charge::Exact(one), counted: true };
     // If this is lost, the deadline does the same a moment later.
     let _ = ask_twice(ports, &principal.subject, &command, within).await;
     Ok(())

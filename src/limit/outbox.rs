@@ -18,6 +18,9 @@ const RETRY: Wait = Wait::seconds(30);
 /// For how many rows refusals are noted at most: one object serves few keys at a time.
 const REFUSALS_MAX: usize = 64;
 
+/// How many rows one batch changes at most: each is a statement, and a database takes 50 at a time on the free plan.
+const BATCH_MAX: usize = 32;
+
 /// Where, and how, a call is recorded.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entitled {
@@ -29,6 +32,8 @@ pub struct Entitled {
     pub plan: String,
     /// Whether the gate has counted the call already.
     pub gated: bool,
+    /// Whether the call counts for the site: not if its plan is exempted.
+    pub for_site: bool,
     /// How long changes are collected before they are sent.
     pub post_after: Wait,
 }
@@ -110,8 +115,11 @@ impl Refusals {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outbox {
     pending: Vec<Entry>,
-    due_at: Option<UnixMillis>,
+    /// When what is pending is to be sent.
+    pending_due: Option<UnixMillis>,
     sent: Option<Batch>,
+    /// When what is under way is to be sent again.
+    retry_at: Option<UnixMillis>,
     last: u64,
 }
 
@@ -128,10 +136,10 @@ impl Outbox {
         *self == Self::default()
     }
 
-    /// When the next batch is to be sent.
+    /// When there is something to be sent: what is under way again, or else what is pending.
     #[must_use]
-    pub const fn due_at(&self) -> Option<UnixMillis> {
-        self.due_at
+    pub fn due_at(&self) -> Option<UnixMillis> {
+        if self.sent.is_some() { self.retry_at } else { self.pending_due }
     }
 
     /// Adds a change.
@@ -140,28 +148,30 @@ impl Outbox {
             Some(entry) => entry.add(&change),
             None => self.pending.push(change),
         }
-        self.due_at.get_or_insert(now.after(after));
+        self.pending_due.get_or_insert(now.after(after));
     }
 
-    /// The batch to be sent now, if one is due: the one under way, or a new one of all that has come together.
+    /// The batch to be sent now, if one is due: the one under way, or a new one of what has come together.
     pub fn begin(&mut self, now: UnixMillis) -> Option<Batch> {
-        if self.due_at.is_none_or(|due| due > now) {
+        if self.due_at().is_none_or(|due| due > now) {
             return None;
         }
-        if self.sent.is_none() && !self.pending.is_empty() {
+        if self.sent.is_none() {
+            let rest = self.pending.split_off(self.pending.len().min(BATCH_MAX));
+            let entries = core::mem::replace(&mut self.pending, rest);
+            self.pending_due = self.pending_due.filter(|_| !self.pending.is_empty());
             // Of the clock, so that an account that was forgotten and made anew goes on above its old numbers.
             self.last = now.0.max(self.last.saturating_add(1));
-            self.sent = Some(Batch { number: self.last, entries: core::mem::take(&mut self.pending) });
+            self.sent = Some(Batch { number: self.last, entries });
         }
-        self.due_at = (!self.is_empty()).then(|| now.after(RETRY));
+        self.retry_at = Some(now.after(RETRY));
         self.sent.clone()
     }
 
     /// The ledger has taken the batch of this number.
-    pub fn acknowledge(&mut self, number: u64, now: UnixMillis) {
+    pub fn acknowledge(&mut self, number: u64) {
         if self.sent.as_ref().is_some_and(|batch| batch.number == number) {
-            self.sent = None;
-            self.due_at = (!self.pending.is_empty()).then_some(now);
+            (self.sent, self.retry_at) = (None, None);
         }
     }
 }
@@ -176,18 +186,17 @@ impl Entry {
     /// A call that has ended with a charge, having been estimated.
     #[must_use]
     pub fn settled(entitled: &Entitled, estimate: &Cost, charged: &Cost) -> Self {
-        let gated = entitled.gated;
-        let beyond = signed(charged.usd.0) - signed(estimate.usd.0);
-        Self {
-            calls: i64::from(!gated),
-            counted: if gated { beyond } else { signed(charged.usd.0) },
-            site_counted: if gated { beyond } else { 0 },
+        let known = if entitled.gated { signed(estimate.usd.0) } else { 0 };
+        let settled = Self {
+            calls: i64::from(!entitled.gated),
+            counted: signed(charged.usd.0) - known,
             settled: 1,
             input: signed(charged.input.0),
             output: signed(charged.output.0),
             usd: signed(charged.usd.0),
             ..Self::of(entitled)
-        }
+        };
+        settled.for_site(entitled)
     }
 
     /// A correction of a call that was recorded at `before` and did cost `after`.
@@ -195,26 +204,26 @@ impl Entry {
     pub fn corrected(entitled: &Entitled, before: &Cost, after: &Cost) -> Self {
         let difference = |after: u64, before: u64| signed(after) - signed(before);
         let usd = difference(after.usd.0, before.usd.0);
-        Self {
+        let corrected = Self {
             counted: usd,
-            site_counted: if entitled.gated { usd } else { 0 },
             input: difference(after.input.0, before.input.0),
             output: difference(after.output.0, before.output.0),
             usd,
             ..Self::of(entitled)
-        }
+        };
+        corrected.for_site(entitled)
     }
 
     /// A count that is given back: the call cost nothing. `None` if the gate has not counted it.
     #[must_use]
     pub fn given_back(entitled: &Entitled, estimate: &Cost) -> Option<Self> {
-        entitled.gated.then(|| Self {
-            calls: -1,
-            site_calls: -1,
-            counted: -signed(estimate.usd.0),
-            site_counted: -signed(estimate.usd.0),
-            ..Self::of(entitled)
-        })
+        let back = Self { calls: -1, counted: -signed(estimate.usd.0), ..Self::of(entitled) };
+        entitled.gated.then(|| back.for_site(entitled))
+    }
+
+    /// The same for the site's row, if the call counts for the site.
+    fn for_site(self, entitled: &Entitled) -> Self {
+        if entitled.for_site { Self { site_calls: self.calls, site_counted: self.counted, ..self } } else { self }
     }
 
     /// Calls that the object refused.
@@ -253,7 +262,7 @@ mod tests {
 
     fn entitled(gated: bool) -> Entitled {
         let (key, plan) = ("user:a".to_owned(), "p".to_owned());
-        Entitled { day: UtcDay(20_000), key, plan, gated, post_after: Wait::seconds(10) }
+        Entitled { day: UtcDay(20_000), key, plan, gated, for_site: true, post_after: Wait::seconds(10) }
     }
 
     fn cost(usd: u64) -> Cost {
@@ -279,18 +288,41 @@ mod tests {
         let mut now = UnixMillis(1_000_000);
         outbox.add(Entry::settled(&entitled(false), &cost(1), &cost(1)), now, Wait(0));
         let first = outbox.begin(now).unwrap();
-        outbox.add(Entry::refused(&entitled(false), 3), now, Wait(0));
+        outbox.add(Entry::refused(&entitled(false), 3), now, Wait::seconds(40));
         assert_eq!(outbox.begin(now), None);
         now = now.after(RETRY);
         assert_eq!(outbox.begin(now), Some(first.clone()));
-        outbox.acknowledge(first.number + 1, now);
+        outbox.acknowledge(first.number + 1);
         assert!(!outbox.is_empty());
-        outbox.acknowledge(first.number, now);
+        outbox.acknowledge(first.number);
+        assert_eq!(outbox.begin(now), None, "what is pending has a moment of its own");
+        now = UnixMillis(1_040_000);
         let second = outbox.begin(now).unwrap();
         assert!(second.number > first.number);
         assert_eq!((second.entries[0].refused, second.entries[0].calls), (3, 0));
-        outbox.acknowledge(second.number, now);
+        outbox.acknowledge(second.number);
         assert!(outbox.is_empty() && outbox.due_at().is_none());
+    }
+
+    #[test]
+    fn a_batch_is_no_larger_than_the_database_takes() {
+        let mut outbox = Outbox::default();
+        let now = UnixMillis(1_000_000);
+        for row in 0..BATCH_MAX + 3 {
+            let entitled = Entitled { key: row.to_string(), ..entitled(true) };
+            outbox.add(Entry::refused(&entitled, 1), now, Wait(0));
+        }
+        let first = outbox.begin(now).unwrap();
+        outbox.acknowledge(first.number);
+        assert_eq!((first.entries.len(), outbox.begin(now).unwrap().entries.len()), (BATCH_MAX, 3));
+    }
+
+    #[test]
+    fn an_exempted_plan_moves_nothing_of_the_sites() {
+        let exempt = Entitled { for_site: false, ..entitled(true) };
+        let settled = Entry::settled(&exempt, &cost(10), &cost(3));
+        let back = Entry::given_back(&exempt, &cost(10)).unwrap();
+        assert_eq!((settled.counted, settled.site_counted, back.calls, back.site_calls), (-7, 0, -1, 0));
     }
 
     #[test]

@@ -107,7 +107,8 @@ impl Policy {
             return self.plans.get(plan).map(|plan| Cow::Borrowed(plan.limits.as_slice()));
         };
         let own = self.plans.get(plan)?.limits.iter();
-        let own = own.map(|limit| if member.is_empty() { limit.clone() } else { limit.for_member(member) });
+        // Also where the member has no name, so that a shared limit of the same name is another balance.
+        let own = own.map(|limit| limit.for_member(member));
         Some(tokens?.shared.iter().cloned().chain(own).collect())
     }
 }

@@ -13,7 +13,7 @@ use limits::{day_limited, is_cap, is_cap_of_zero, limited, never_fits, shielded}
 pub use upstream::UpstreamFault;
 
 use crate::auth::Unrecognised;
-use crate::dialect::chat::BadRequest;
+use crate::dialect::bad_request::BadRequest;
 use crate::ledger::DayRefusal;
 use crate::limit::account::Denial;
 use crate::time::Wait;

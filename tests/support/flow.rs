@@ -24,10 +24,10 @@ pub(crate) fn answers(body: &str) -> Upstream {
 /// How a call's hold was ended: each time that the limiter was asked to.
 pub(crate) fn ended(world: &World, call: &str) -> Vec<String> {
     let shown = |command: &Command| match command {
-        Command::Settle { id, charge: Charge::Exact(cost) } if id.0 == call => {
+        Command::Settle { id, charge: Charge::Exact(cost), .. } if id.0 == call => {
             Some(format!("settle exact {}", cost.usd.0))
         }
-        Command::Settle { id, charge } if id.0 == call => Some(format!("settle at least {}", charge.cost().usd.0)),
+        Command::Settle { id, charge, .. } if id.0 == call => Some(format!("settle at least {}", charge.cost().usd.0)),
         Command::Release { id, .. } if id.0 == call => Some("release".to_owned()),
         _ => None,
     };

@@ -88,7 +88,13 @@ impl MemoryLedger {
     pub(crate) fn shown(&self, at: &(u64, String)) -> Row {
         let row = self.rows.get(at).cloned().unwrap_or_default();
         let whole = |amount: i64| u64::try_from(amount).unwrap();
-        Row { key: at.1.clone(), calls: whole(row.calls), counted: NanoUsd(whole(row.counted)), pruned: row.pruned }
+        Row {
+            day: UtcDay(at.0),
+            key: at.1.clone(),
+            calls: whole(row.calls),
+            counted: NanoUsd(whole(row.counted)),
+            pruned: row.pruned,
+        }
     }
 }
 

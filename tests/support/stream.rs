@@ -6,6 +6,7 @@ use std::future::{pending, poll_fn};
 use std::rc::Rc;
 use std::task::Poll;
 
+use serde_json::Value;
 use tollgate::gateway::ports::{Body, Client, Gone, Piece};
 use tollgate::time::{UnixMillis, Wait};
 
@@ -126,5 +127,31 @@ impl Client for Taker {
             pending::<()>().await;
         }
         self.state.closed.set(true);
+    }
+}
+
+/// What a caller gets.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Told {
+    pub(crate) status: u16,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) body: Vec<u8>,
+    /// Of a stream: whether it was ended cleanly.
+    pub(crate) closed: Option<bool>,
+}
+
+impl Told {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(header, _)| header == name).map(|(_, value)| value.as_str())
+    }
+
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8(self.body.clone()).unwrap()
+    }
+
+    /// The error's code, or nothing.
+    pub(crate) fn code(&self) -> String {
+        let body: Value = serde_json::from_slice(&self.body).unwrap_or_default();
+        body["error"]["code"].as_str().unwrap_or_default().to_owned()
     }
 }

@@ -20,6 +20,7 @@ use tollgate::time::{UnixMillis, UtcDay, Wait};
 
 use super::ledger::MemoryLedger;
 use super::policy::Written;
+pub(crate) use super::stream::Told;
 use super::stream::{ClientState, Clock, Scripted, Taker, Turn};
 
 /// 2031-03-05T12:00:00Z.
@@ -74,32 +75,6 @@ pub(crate) struct World {
     pub(crate) ledger_down: Cell<bool>,
     /// What the shield and the challenge say.
     pub(crate) lets_in: Cell<bool>,
-}
-
-/// What a caller gets.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Told {
-    pub(crate) status: u16,
-    pub(crate) headers: Vec<(String, String)>,
-    pub(crate) body: Vec<u8>,
-    /// Of a stream: whether it was ended cleanly.
-    pub(crate) closed: Option<bool>,
-}
-
-impl Told {
-    pub(crate) fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(header, _)| header == name).map(|(_, value)| value.as_str())
-    }
-
-    pub(crate) fn text(&self) -> String {
-        String::from_utf8(self.body.clone()).unwrap()
-    }
-
-    /// The error's code, or nothing.
-    pub(crate) fn code(&self) -> String {
-        let body: Value = serde_json::from_slice(&self.body).unwrap_or_default();
-        body["error"]["code"].as_str().unwrap_or_default().to_owned()
-    }
 }
 
 impl World {
@@ -298,6 +273,10 @@ impl Ports for World {
 
     fn memory(&self) -> &Memory {
         &self.memory
+    }
+
+    fn has_limiter(&self) -> bool {
+        true
     }
 
     fn log(&self, record: &CallRecord) {

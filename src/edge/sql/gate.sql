@@ -17,4 +17,4 @@ UNION ALL
 SELECT ?1, '*', '', ?9, 0, ?9 * ?4 FROM gate WHERE ok
 ON CONFLICT (day, key) DO UPDATE SET
     calls = calls + excluded.calls, refused = refused + excluded.refused, counted = counted + excluded.counted
-RETURNING key, calls, counted, pruned
+RETURNING day, key, calls, counted, pruned

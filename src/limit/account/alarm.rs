@@ -61,9 +61,9 @@ impl Account {
 
     /// The account to be written once the ledger has taken a batch.
     #[must_use]
-    pub fn posted(&self, now: UnixMillis, number: u64) -> Self {
+    pub fn posted(&self, number: u64) -> Self {
         let mut next = self.clone();
-        next.outbox.acknowledge(number, now.max(self.at));
+        next.outbox.acknowledge(number);
         next
     }
 

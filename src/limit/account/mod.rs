@@ -18,18 +18,19 @@ pub use words::{Denial, Held, HoldId, Outcome, Recorded, Reservation, Snapshot, 
 use serde::{Deserialize, Serialize};
 
 use super::balance::{Balance, Fit};
-use super::outbox::{Entry, Outbox};
+use super::outbox::{Entitled, Entry, Outbox};
 use super::{Amount, Charge, Cost, Estimate, Limit, Unit};
 use crate::time::{UnixMillis, Wait};
 
 /// How long after its deadline a hold can still be corrected by a settlement that comes late.
 pub const GRACE: Wait = Wait::seconds(600);
 /// How long the id of an ended hold is remembered, so that a reservation that was delivered late is not held again.
-/// A caller asks for seconds at most, so a minute is generous.
-pub const ENDED_KEPT: Wait = Wait::seconds(60);
-/// How many ended ids are remembered at most. The record is written on every call, so it must stay small for a caller
-/// that makes hundreds of calls a second; what a forgotten id can cost is one estimate, never an admission too many.
-pub const ENDED_MAX: usize = 256;
+/// The Worker asks twice, for `limiter_ms` each (2 s as shipped), so a late one comes within seconds.
+pub const ENDED_KEPT: Wait = Wait::seconds(15);
+/// How many ended ids are remembered at most. The record is written twice in every call: 256 ids cost a busy caller 155 µs
+/// of CPU a call. What a forgotten id can cost is one estimate, never an admission too many.
+pub const ENDED_MAX: usize = 64;
+
 /// An id that must not be held again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Ended {
@@ -101,20 +102,20 @@ impl Account {
     /// The answer says whether the hold was known.
     #[must_use]
     pub fn settle(&self, now: UnixMillis, id: &HoldId, charge: &Charge) -> Outcome<bool> {
+        self.settle_counted(now, id, charge, true)
+    }
+
+    /// Settles a hold; `counted` says whether the day's gate, if it was to be asked, has counted the call.
+    #[must_use]
+    pub fn settle_counted(&self, now: UnixMillis, id: &HoldId, charge: &Charge, counted: bool) -> Outcome<bool> {
         let mut next = self.advanced(now);
         let Some(hold) = next.end_hold(id) else {
             return Outcome { answer: false, next: None };
         };
-        if let Some(recorded) = &hold.recorded {
-            let (entitled, cost) = (&recorded.entitled, charge.cost());
-            next.post(
-                entitled,
-                if recorded.expired {
-                    Entry::corrected(entitled, &recorded.estimate, cost)
-                } else {
-                    Entry::settled(entitled, &recorded.estimate, cost)
-                },
-            );
+        if let Some(Recorded { entitled, estimate, expired }) = &hold.recorded {
+            let entitled = Entitled { gated: entitled.gated && counted, ..entitled.clone() };
+            let entry = if *expired { Entry::corrected } else { Entry::settled };
+            next.post(&entitled, entry(&entitled, estimate, charge.cost()));
         }
         for part in &hold.held {
             let Some(balance) = next.balance_mut(&part.limit) else { continue };

@@ -53,6 +53,8 @@ pub enum Command {
         id: HoldId,
         /// What it did cost.
         charge: Charge,
+        /// Whether the day's gate, if it was to be asked, has counted the call.
+        counted: bool,
     },
     /// Give the hold back.
     Release {
@@ -148,7 +150,7 @@ impl Command {
                 let verdict = account.check(now, &limits, *estimate);
                 (Reply::Reserve { verdict, snapshot: account.snapshot(now, &limits) }, None)
             }
-            Self::Settle { id, charge } => done(account.settle(now, id, charge)),
+            Self::Settle { id, charge, counted } => done(account.settle_counted(now, id, charge, *counted)),
             Self::Release { id, give_back } => done(account.release_counted(now, id, *give_back)),
             Self::Extend { id, hold } => done(account.extend(now, id, *hold)),
             Self::Snapshot { plan } => (Reply::Snapshot(account.snapshot(now, &limits(plan)?)), None),

@@ -40,6 +40,10 @@ struct Query {
     #[serde(skip_serializing_if = "Option::is_none")]
     gated: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    for_site: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    counted: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     post_ms: Option<u64>,
 }
 
@@ -68,6 +72,7 @@ impl Query {
             key: Some(entitled.key.clone()),
             ledger_plan: Some(entitled.plan.clone()),
             gated: Some(entitled.gated),
+            for_site: Some(entitled.for_site),
             post_ms: Some(entitled.post_after.0),
             ..self
         }
@@ -81,6 +86,7 @@ impl Query {
             key: self.key.clone().ok_or_else(|| missing("key"))?,
             plan: self.ledger_plan.clone().ok_or_else(|| missing("ledger_plan"))?,
             gated: self.gated.ok_or_else(|| missing("gated"))?,
+            for_site: self.for_site.ok_or_else(|| missing("for_site"))?,
             post_after: self.post_ms.map(Wait).ok_or_else(|| missing("post_ms"))?,
         }))
     }
@@ -127,12 +133,16 @@ impl Command {
             Self::Check { plan, estimate } => {
                 ("check", Query { plan: Some(plan.clone()), ..Query::default() }.with_cost(&estimate.0))
             }
-            Self::Settle { id, charge } => {
+            Self::Settle { id, charge, counted } => {
                 let certainty = match charge {
                     Charge::Exact(_) => Certainty::Exact,
                     Charge::AtLeast(_) => Certainty::AtLeast,
                 };
-                ("settle", Query { charge: Some(certainty), ..named(id) }.with_cost(charge.cost()))
+                (
+                    "settle",
+                    Query { charge: Some(certainty), counted: (!counted).then_some(false), ..named(id) }
+                        .with_cost(charge.cost()),
+                )
             }
             Self::Release { id, give_back } => ("release", Query { give_back: give_back.then_some(true), ..named(id) }),
             Self::Extend { id, hold } => ("extend", Query { hold_ms: Some(hold.0), ..named(id) }),
@@ -172,7 +182,7 @@ impl Command {
                     Certainty::Exact => Charge::Exact(cost),
                     Certainty::AtLeast => Charge::AtLeast(cost),
                 };
-                Self::Settle { id: query.id()?, charge }
+                Self::Settle { id: query.id()?, charge, counted: query.counted.unwrap_or(true) }
             }
             "release" => Self::Release { id: query.id()?, give_back: query.give_back.unwrap_or(false) },
             "extend" => Self::Extend { id: query.id()?, hold: query.hold()? },
