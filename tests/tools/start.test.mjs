@@ -1,0 +1,101 @@
+// `npm start` as a person meets it: what it prints is pasted, and Ctrl-C ends it.
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { test } from "node:test";
+import { setTimeout as wait } from "node:timers/promises";
+import { root } from "./setup.mjs";
+
+async function freePort() {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address();
+  server.close();
+  await once(server, "close");
+  return port;
+}
+
+/** Starts the command; `said` is all that it has printed, and `says` waits for something in it. */
+function start(port) {
+  const child = spawn(process.execPath, [join(root, "tests", "tools", "start.mjs")], {
+    env: { ...process.env, PORT: String(port), LLM_API_BASE: "" },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  const started = { child, said: "", ended: once(child, "close") };
+  const listeners = new Set();
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding("utf8").on("data", (text) => {
+      started.said += text;
+      for (const listener of listeners) listener();
+    });
+  }
+  started.says = async (pattern) => {
+    const found = new Promise((resolve) => {
+      const look = () => pattern.test(started.said) && resolve(started.said.match(pattern));
+      listeners.add(look);
+      look();
+    });
+    const ended = started.ended.then(() => assert.fail(`it ended without saying ${pattern}:\n${started.said}`));
+    return Promise.race([found, ended]);
+  };
+  return started;
+}
+
+function refused(port) {
+  return fetch(`http://127.0.0.1:${port}/healthz`).then(
+    () => false,
+    () => true,
+  );
+}
+
+/** Runs the loop of curl that was printed. */
+async function paste(text) {
+  const shell = spawn("sh", ["-c", text], { stdio: ["ignore", "pipe", "inherit"] });
+  let output = "";
+  shell.stdout.setEncoding("utf8").on("data", (part) => (output += part));
+  await once(shell, "close");
+  return output;
+}
+
+test("the printed loop turns from 200 to 429, says when to come back, and nothing is left running", async () => {
+  const port = await freePort();
+  const started = start(port);
+  await started.says(/Ctrl-C ends it/);
+  const [loop] = started.said.match(/for i in[\s\S]*?done$/m);
+
+  const output = await paste(loop);
+  const statuses = output.match(/(?<=^HTTP\/1.1 )\d+/gm);
+  assert.deepEqual(statuses.slice(0, 6), ["200", "200", "200", "200", "200", "429"], output);
+  const waits = output.match(/(?<=^retry-after-ms: )\d+/gim).map(Number);
+
+  await wait(waits.at(-1));
+  assert.match(await paste(loop), /^HTTP\/1.1 200 /);
+
+  started.child.kill("SIGINT");
+  assert.deepEqual(await started.ended, [0, null]);
+  assert.ok(await refused(port));
+});
+
+test("a port that is taken is said in one line", async () => {
+  const taken = createServer().listen(0, "127.0.0.1");
+  await once(taken, "listening");
+  const { port } = taken.address();
+  const started = start(port);
+  const [code] = await started.ended;
+  taken.close();
+  assert.equal(code, 1);
+  assert.match(started.said, new RegExp(`port ${port} is taken`));
+});
+
+for (const signal of ["SIGTERM", "SIGHUP"]) {
+  test(`${signal} while it is still starting leaves nothing running`, async () => {
+    const port = await freePort();
+    const started = start(port);
+    await started.says(/starting wrangler/);
+    started.child.kill(signal);
+    await started.ended;
+    assert.ok(await refused(port));
+  });
+}
