@@ -110,13 +110,14 @@ describe("a loop of calls", () => {
     await gate.play(OK);
   });
 
-  test("that goes on being refused asks the caller's object once and the upstream never", async () => {
+  test("that goes on being refused asks its object once, without a write, and the upstream never", async () => {
     await gate.worker.setClock(NOON);
     await passes("ann-flood", 5);
     await gate.worker.setFaults([]);
     const seen = gate.upstream.calls.length;
     for (let time = 0; time < 20; time += 1) assert.equal((await gate.chat("ann-flood")).status, 429);
     assert.deepEqual((await gate.worker.commands()).map(({ verb }) => verb), ["reserve"]);
+    assert.equal((await gate.worker.counts()).writes.records, 0);
     assert.equal(gate.upstream.calls.length, seen);
   });
 
@@ -214,8 +215,8 @@ describe("a loop of calls", () => {
     for (const [name, policy, state] of [
       ["rate", "q=5;w=10", "r=4;t=2"],
       ["words", 'q=1000;w=1000;tollgate-unit="tokens"', `r=${1_000 - words};t=1`],
-      ["budget", 'q=5000000;w=432000;tollgate-unit="usd-micro"', null],
-      ["open", 'q=9;qu="concurrent-requests"', "r=8;t=1"],
+      ["budget", 'q=5000000;w=432000000000000;tollgate-unit="usd-micro"', null],
+      ["open", 'q=9;qu="concurrent-requests"', "r=8,"],
     ]) {
       assert.ok(shown["ratelimit-policy"].includes(`"${name}";${policy}`), shown["ratelimit-policy"]);
       if (state) assert.ok(shown.ratelimit.includes(`"${name}";${state}`), shown.ratelimit);

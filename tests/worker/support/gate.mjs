@@ -18,8 +18,8 @@ const BODY = { model: "alpha", messages: [{ role: "user", content: "Name three r
 
 /** A plan of these limits. */
 export const plan = (limits, more = {}) => ({ models: ["*"], limits, ...more });
-/** Nothing of it comes back while a test's clock stands still, nor for days after. */
-export const stock = (unit, burst) => ({ unit, burst, refill: 1, per: "day" });
+/** Of this, next to nothing comes back. */
+export const stock = (unit, burst) => ({ unit, burst, refill: unit === "usd" ? "0.000000001" : 1, per: "day" });
 
 /** The key of a caller. `ann/2` is a second key of the user `ann`. */
 export const keyOf = (name) => `caller-key-of-${name}-Qm2xL0vTn4KdWz8RbYc3HfJ`;
@@ -78,11 +78,17 @@ export function errorOf(reply) {
 export class Gate {
   #policy;
 
-  static async start({ clock = NOON, bindings, ...policy }) {
+  /** Starts both. A policy with faults ends the test at once, unless it is `faulty` on purpose. */
+  static async start({ clock = NOON, bindings, faulty = false, ...policy }) {
     const gate = new Gate();
     gate.#policy = policy;
     gate.upstream = await startUpstream();
     gate.worker = await start({ env: gate.env(), bindings, clock });
+    const { faults } = await (await gate.worker.fetch("/healthz")).json();
+    if (faults && !faulty) {
+      await gate.stop();
+      assert.fail(`the policy is not valid: ${faults.join("\n")}`);
+    }
     return gate;
   }
 
