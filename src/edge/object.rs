@@ -95,16 +95,19 @@ impl Keeper {
     }
 
     async fn alarm(&self) -> Result<(), JsValue> {
+        let mut taken = None;
         loop {
             let account = match self.load()? {
-                Ok(account) => account.with_refusals(&self.refusals.borrow_mut().take()),
+                Ok(account) => account,
                 Err(fault) => {
                     // Calling again would not make it readable; a command will report it.
                     console_error(&fault.to_string());
                     return Ok(());
                 }
             };
-            match account.alarm(now()) {
+            // What the ledger has taken is written with whatever comes next; if that is lost, the row knows the number.
+            let account = taken.map_or_else(|| account.clone(), |number| account.posted(number));
+            match account.with_refusals(&self.refusals.borrow_mut().take()).alarm(now()) {
                 AlarmStep::Delete => {
                     let deleted = self.state.storage().delete_all()?;
                     self.account.replace(Some(Account::default()));
@@ -116,8 +119,7 @@ impl Keeper {
                     if !self.post(&batch).await {
                         return Ok(());
                     }
-                    let Ok(account) = self.load()? else { return Ok(()) };
-                    self.write(account.posted(batch.number), None)?;
+                    taken = Some(batch.number);
                 }
             }
         }

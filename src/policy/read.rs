@@ -12,6 +12,8 @@ use crate::time::Wait;
 /// The most bytes that the platform lets one variable hold.
 pub const VARIABLE_BYTES_MAX: usize = 5 * 1024;
 
+/// A question is asked twice, and the ids of ended holds are remembered for 15 s.
+const LIMITER_MS_MAX: u64 = 5_000;
 const LOCATION_HINTS: [&str; 9] = ["wnam", "enam", "sam", "weur", "eeur", "apac", "oc", "afr", "me"];
 const JURISDICTIONS: [&str; 2] = ["eu", "fedramp"];
 
@@ -95,12 +97,15 @@ fn counting(mut table: Table, faults: &mut Faults) -> CountRules {
 
 fn bounds(mut table: Table, faults: &mut Faults) -> Bounds {
     let path = table.path("hold_ms");
-    let mut millis = |name: &str, default: u64| Wait(table.number(name, (1, 3_600_000), faults).unwrap_or(default));
+    let mut millis_to =
+        |name: &str, max: u64, default: u64| Wait(table.number(name, (1, max), faults).unwrap_or(default));
+    let limiter = millis_to("limiter_ms", LIMITER_MS_MAX, 2_000);
+    let mut millis = |name: &str, default: u64| millis_to(name, 3_600_000, default);
     let bounds = Bounds {
         first_byte: millis("first_byte_ms", 300_000),
         idle: millis("idle_ms", 60_000),
         drain: millis("drain_ms", 25_000),
-        limiter: millis("limiter_ms", 2_000),
+        limiter,
         ledger: millis("ledger_ms", 5_000),
         hold: millis("hold_ms", 600_000),
     };
