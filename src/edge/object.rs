@@ -107,7 +107,8 @@ impl Keeper {
             };
             // What the ledger has taken is written with whatever comes next; if that is lost, the row knows the number.
             let account = taken.map_or_else(|| account.clone(), |number| account.posted(number));
-            match account.with_refusals(&self.refusals.borrow_mut().take()).alarm(now()) {
+            let refusals = self.refusals.borrow_mut().take();
+            match account.with_refusals(&refusals).alarm(now()) {
                 AlarmStep::Delete => {
                     let deleted = self.state.storage().delete_all()?;
                     self.account.replace(Some(Account::default()));

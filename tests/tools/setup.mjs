@@ -100,7 +100,10 @@ function installProgram(crate, program, wanted) {
     step(`building ${crate} ${wanted} (once; a few minutes)`);
     // Built in a folder that stays until it is done, so that an interrupted build goes on where it was.
     const target = join(tools, "target");
-    run("cargo", ["install", crate, "--version", wanted, "--locked", "--root", tools, "--target-dir", target]);
+    run("cargo", ["install", crate, "--version", wanted, "--locked", "--root", tools, "--target-dir", target], {
+      // A third less to wait for; what these programs do takes a fraction of a second either way.
+      env: { ...process.env, CARGO_PROFILE_RELEASE_OPT_LEVEL: "1" },
+    });
     rmSync(target, { recursive: true, force: true });
   }
   return path;

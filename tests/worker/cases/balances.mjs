@@ -1,7 +1,7 @@
 // What a case expects of money: read from the usage call, once everything has settled.
 import { numberFault } from "./match.mjs";
+import { callerOf, who } from "./callers.mjs";
 import { CALLERS } from "./policy.mjs";
-import { callerOf } from "./stage.mjs";
 
 const SETTLED_WITHIN_MS = 2_000;
 
@@ -12,7 +12,7 @@ export const MONEY = {
     return Promise.all(found);
   },
   // It says whose balance `charged` is about.
-  charged_to: (user) => (CALLERS[user] ? undefined : `${user} is not a caller of these tests`),
+  charged_to: (user) => (who(user) ? undefined : `${user} is not a caller of these tests`),
   uncharged: (users, sending, stage, all) =>
     Promise.all(users.map((user) => chargedFault(user, 0, sending, stage, all))),
   level_after: (expected, sending, stage, all) =>
@@ -48,7 +48,7 @@ async function chargedFault(user, expected, sending, stage, all) {
 async function beforeOf(user, sending, stage) {
   if (sending.before[user]) return sending.before[user];
   await stage.repair();
-  const { full, at } = await stage.balance(CALLERS[user]);
+  const { full, at } = await stage.balance(who(user));
   return { left: full, at };
 }
 
@@ -58,7 +58,7 @@ async function settled(stage, sending, { settled_within_ms: within = SETTLED_WIT
   const mayStayOpen = open || sending.leavesHold;
   for (;;) {
     const late = performance.now() > until;
-    const balance = await stage.balance(CALLERS[user]);
+    const balance = await stage.balance(who(user));
     const fault = balance ? judge(balance) : "the balance cannot be read";
     const busy = balance?.holds > 0 && !mayStayOpen;
     if (!fault && !busy) return undefined;

@@ -2,6 +2,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { bytesOf } from "../harness/upstream.mjs";
 import { MONEY } from "./balances.mjs";
+import { dayCountFaults } from "./day.mjs";
 import { numberFault, pointed, textFault } from "./match.mjs";
 import { upstreamRequestFaults } from "./upstream-request.mjs";
 
@@ -9,6 +10,7 @@ const SHAPE = ["code", "message", "param", "type"];
 
 const MEMBERS = {
   ...MONEY,
+  day_count: dayCountFaults,
   status: (expected, { replies }) => {
     const allowed = [expected].flat();
     const other = replies.filter(({ status }) => !allowed.includes(status));
@@ -60,7 +62,8 @@ const MEMBERS = {
   answered_within_ms: (expected, { replies }) =>
     replies.map(({ ms }) => (ms > expected ? `answered after ${Math.round(ms)} ms` : undefined)),
   stores_not_contain: async (texts, _, stage) => {
-    const stored = JSON.stringify(await stage.stored());
+    const stored = stage.worker.stored();
+    if (!stored.includes("visitor:")) return "what is stored could not be read";
     return texts.filter((text) => stored.includes(text)).map((text) => `${text} is stored`);
   },
   logs_not_contain: (texts, _, stage) =>

@@ -15,6 +15,8 @@ export const CALLERS = {
 };
 /** A caller with a plan like the case's, but more money than any call can cost: E is learned with it. */
 export const GAUGE = { key: "edge-key-GAUGE-for-measuring-holds-only", subject: "user:u-gauge", plan: "gauge" };
+/** What visitors are hashed under, and how their tokens are signed. */
+export const VISITOR_SECRET = "visitor-secret-for-tests-only-0123456789abcdef";
 export const GAUGE_BURST = 1_000_000_000;
 
 const budget = () => ({ unit: "usd", burst: dollars(10_000), refill: dollars(10), per: "second" });
@@ -29,9 +31,9 @@ const plan = (models) => ({
   limits: { budget: budget() },
 });
 
-// What the product does not have yet (the ledger's daily rules and bound, the plan for visitors) is left out.
 function baseline() {
   const image_tokens = 2_000;
+  const all = ["alpha-small", "alpha-large", "embed-one", "free-tiny"];
   return {
     models: {
       "alpha-small": { input: "1", output: "2", max_output: 1_024, image_tokens },
@@ -41,10 +43,12 @@ function baseline() {
     },
     aliases: {},
     plans: {
-      standard: plan(["alpha-small", "alpha-large", "embed-one", "free-tiny"]),
+      standard: plan(all),
       basic: plan(["alpha-small"]),
+      visitor: { ...plan(all), daily_calls: 20 },
     },
-    bounds: { first_byte_ms: 30_000, idle_ms: 30_000, drain_ms: 60_000, hold_ms: 300_000 },
+    site: { daily_calls: 1_000 },
+    bounds: { first_byte_ms: 30_000, idle_ms: 30_000, drain_ms: 60_000, ledger_ms: 5_000, hold_ms: 300_000 },
     cors: { origins: ["https://app.example"] },
   };
 }
@@ -57,8 +61,11 @@ export function dollars(units) {
   return `${sign}${digits.slice(0, -9)}.${digits.slice(-9)}`.replace(/\.?0+$/, "");
 }
 
-/** The Worker's variables for a case's `config`; `planName` is the plan that its limits change. */
-export function envOf(config = {}, { planName, upstream, values }) {
+/**
+ * The Worker's variables for a case's `config`; `planName` is the plan that its limits change. With `tokens` visitors
+ * get tokens.
+ */
+export function envOf(config = {}, { planName, upstream, values, tokens = false }) {
   const sketch = baseline();
   for (const [name, patch] of Object.entries(config.limits ?? {})) {
     const limits = sketch.plans[planName].limits;
@@ -67,9 +74,15 @@ export function envOf(config = {}, { planName, upstream, values }) {
   const measuring = structuredClone(sketch.plans[planName]);
   for (const [path, value] of Object.entries(config.policy ?? {})) setPath(sketch, path.split("."), value);
   sketch.plans.gauge = { ...measuring, limits: { budget: { ...budget(), burst: dollars(GAUGE_BURST) } } };
+  if (sketch.plans.visitor) sketch.visitors = { plan: "visitor" };
+  if (tokens) {
+    sketch.plans.network = { ...measuring, limits: { network: budget() } };
+    sketch.visitors.tokens = { shared_plan: "network" };
+  }
   const env = {
     API_KEYS: JSON.stringify(keys()),
     LLM_API_KEY: UPSTREAM_KEY,
+    VISITOR_SECRET,
     UPSTREAMS: { default: { base_url: config.upstream_base ?? `${upstream}/v1`, secret: "LLM_API_KEY" } },
   };
   if (config.policy === null) return env;

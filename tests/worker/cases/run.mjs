@@ -72,7 +72,7 @@ class Run {
         return arrived.promise;
       },
     };
-    const before = await stage.balances();
+    const [before, day] = await Promise.all([stage.balances(), stage.day()]);
     await stage.upstream.answerWith(script ?? OK, { hooks, tag });
     const sending = await send(stage, {
       ...what,
@@ -86,7 +86,7 @@ class Run {
     const wait = waits.findLast((value) => value !== undefined);
     if (wait !== undefined) stage.values.RA = Number(wait);
     const leavesHold = Boolean(what.client?.kill_worker_when ?? what.client?.stops_reading_after_event);
-    return { ...sending, tag, before, script: script && scriptFor(script), leavesHold };
+    return { ...sending, tag, before, day, script: script && scriptFor(script), leavesHold };
   }
 
   #stepDuring(name) {
@@ -127,11 +127,15 @@ class Run {
 
   /** Balances are read without faults; but one that a settlement is to meet must have met it. */
   async #takeFaultsAway() {
+    await this.#stage.restoreLedger();
     const faults = this.#stage.config.faults;
     if (!faults) return;
     const due = faults.reduce((sum, { times = 1 }) => sum + (times === "always" ? 1 : times), 0);
     const { worker } = this.#stage;
-    const met = async () => (await worker.commands()).filter(({ effect }) => effect).length >= due;
+    const met = async () => {
+      const asked = [...(await worker.commands()), ...(await worker.counts()).statements];
+      return asked.filter(({ effect }) => effect).length >= due;
+    };
     assert.ok(await this.#stage.until(met), "a fault of the case was never met");
     await worker.setFaults([]);
   }

@@ -5,7 +5,7 @@ import { textOf } from "../harness/upstream.mjs";
 import { unknown } from "./match.mjs";
 import { KEYS } from "./policy.mjs";
 
-const REQUEST = new Set(["method", "path", "headers", "header_encoding", "body", "body_base64", "transfer"]);
+const REQUEST = new Set(["method", "path", "headers", "header_encoding", "body", "body_base64", "transfer", "visitor_token"]);
 const CONDUCT = new Set(["leaves_after_event", "leaves_after_ms", "stops_reading_after_event", "kill_worker_when"]);
 const BODY = {
   model: "alpha-small",
@@ -31,13 +31,14 @@ function bytesOf(body) {
   return Buffer.from(typeof body === "string" || body?.parts ? textOf(body) : JSON.stringify(body));
 }
 
-function wireOf(request, number) {
+function wireOf(request, number, token) {
   unknown("request", request, REQUEST);
   const own = JSON.parse(JSON.stringify(request).replaceAll("<n>", String(number)));
+  const presented = own.visitor_token ? [["x-tollgate-visitor", token]] : [];
   return {
     method: own.method ?? "POST",
     path: own.path ?? "/v1/chat/completions",
-    headers: headersOf(own),
+    headers: [...headersOf(own), ...presented],
     headerEncoding: own.header_encoding === "latin-1" ? "latin1" : "utf8",
     body: bodyOf(own),
     chunked: own.transfer === "chunked",
@@ -59,7 +60,7 @@ export async function send(stage, what) {
     stopsReadingAfterEvent: client.stops_reading_after_event,
   };
   const one = async () => {
-    const wire = wireOf(request, sending.wires.length + 1);
+    const wire = wireOf(request, sending.wires.length + 1, stage.token);
     sending.wires.push(wire);
     const connection = what.connection?.isOpen ? what.connection : await open(stage.worker.url);
     stage.connections.push(connection);

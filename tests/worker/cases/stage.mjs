@@ -1,13 +1,16 @@
 // What a case plays on: the Worker with the case's policy, its upstream, its callers and their balances.
-import { start } from "../harness/worker.mjs";
+import { LEDGER, start } from "../harness/worker.mjs";
 import { OK, startUpstream } from "../harness/upstream.mjs";
 import { evaluate, mentions } from "./expression.mjs";
 import { unknown } from "./match.mjs";
+import { callerOf, who } from "./callers.mjs";
+import { dayOf, fillDay, tokenFor } from "./day.mjs";
 import { CALLERS, CLOCK, GAUGE, GAUGE_BURST, KEYS, UPSTREAM_KEY, envOf } from "./policy.mjs";
 import { headersOf, send } from "./sending.mjs";
 
-const CONFIG = new Set(["limits", "policy", "upstream_base", "faults"]);
-const STATE = new Set(["level", "of", "at", "damaged"]);
+const CONFIG = new Set(["limits", "policy", "upstream_base", "faults", "ledger"]);
+const STATE = new Set(["level", "of", "at", "damaged", "day_counts", "site_calls"]);
+const LEDGERS = new Set([undefined, "no-table", "no-binding"]);
 
 export class Stage {
   /** E and RA, as far as they are known. */
@@ -36,20 +39,25 @@ export class Stage {
     const learning = mentions(this.case, "E") || JSON.stringify(this.case).includes('"hold":');
     // A limit that depends on E comes with a second deployment.
     const first = learning && mentions(this.config, "E") ? { ...this.config, limits: {} } : this.config;
-    this.worker = await start({ env: this.#env(first), clock: this.clock });
+    const { ledger } = this.config;
+    if (!LEDGERS.has(ledger)) throw new Error(`config: unknown ledger ${ledger}`);
+    const bindings = ledger === "no-binding" ? {} : { LEDGER };
+    this.worker = await start({ env: this.#env(first), bindings, clock: this.clock });
     if (learning) await this.#learnHold();
     if (first !== this.config) await this.deploy();
     await this.#bringAbout(this.case.state ?? {});
+    if (ledger === "no-table") await this.worker.sql("DROP TABLE ledger");
     if (this.config.faults) await this.worker.setFaults(this.config.faults);
   }
 
   #env(config) {
-    return envOf(config, { planName: this.#plan(), upstream: this.upstream.origin, values: this.values });
+    const tokens = this.case.needs?.includes("visitor-tokens");
+    return envOf(config, { planName: this.#plan(), upstream: this.upstream.origin, values: this.values, tokens });
   }
 
   /** The plan that the case's limits change: its caller's, or the usual one. */
   #plan() {
-    return CALLERS[this.caller]?.plan ?? "standard";
+    return who(this.caller)?.plan ?? "standard";
   }
 
   /** Deploys the case's config with changes, over the same storage. */
@@ -82,6 +90,9 @@ export class Stage {
 
   async #bringAbout(state) {
     unknown("state", state, STATE);
+    await fillDay(this.worker, state);
+    const { visitor_token: token } = this.case.request;
+    if (token) this.token = await tokenFor(this.worker, token);
     if (state.damaged) {
       await this.#spend(0);
       const damaged = await this.worker.object(CALLERS[this.caller].subject).damage();
@@ -109,19 +120,30 @@ export class Stage {
   }
 
   /** What a caller has left of `budget`, in units, as the usage call shows it; null where that is refused. */
-  async balance({ key }) {
-    const reply = await this.worker.fetch("/v1/usage", { headers: { authorization: `Bearer ${key}` } });
+  async balance({ key, address }) {
+    const headers = key ? { authorization: `Bearer ${key}` } : { "cf-connecting-ip": address };
+    const reply = await this.worker.fetch("/v1/usage", { headers });
     const usage = await reply.json();
     if (reply.status !== 200) return null;
     const { left, limit } = usage.limits.find(({ name }) => name === "budget");
     return { left: left / 1_000, full: limit / 1_000, holds: usage.open_holds, at: usage.at_ms };
   }
 
-  /** Of every known caller. */
+  /** Of every known caller, and of a visitor who is the case's caller. */
   async balances() {
-    const users = Object.keys(CALLERS);
-    const read = await Promise.all(users.map((user) => this.balance(CALLERS[user])));
+    const users = [...new Set([...Object.keys(CALLERS), this.caller])].filter(who);
+    const read = await Promise.all(users.map((user) => this.balance(who(user))));
     return Object.fromEntries(users.map((user, place) => [user, read[place]]));
+  }
+
+  /** Admitted calls by row of the ledger, on the day of the Worker's clock; null where there is no table. */
+  async day() {
+    return this.config.ledger ? null : dayOf(this.worker);
+  }
+
+  /** What a case has taken away is there again, so that balances can be read. */
+  async restoreLedger() {
+    if (this.config.ledger === "no-table") await this.worker.migrate();
   }
 
   /** What the case's bucket gains in a millisecond, in units. */
@@ -144,14 +166,6 @@ export class Stage {
     await this.worker?.stop();
     await this.upstream.close();
   }
-}
-
-/** The user whose key is the request's one credential. */
-export function callerOf(request) {
-  const credentials = headersOf(request).filter(([name]) => /^(authorization|x-api-key|api-key)$/i.test(name));
-  const names = (user) => credentials.some(([, value]) => value.includes(CALLERS[user].key));
-  const users = Object.keys(CALLERS).filter(names);
-  return users.length === 1 ? users[0] : undefined;
 }
 
 /** The case with its placeholders filled in. */

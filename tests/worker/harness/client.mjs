@@ -38,6 +38,11 @@ class Connection {
     this.#socket.destroy();
   }
 
+  /** Sends bytes as they are, such as a part of a request. */
+  write(bytes) {
+    this.#socket.write(bytes);
+  }
+
   /**
    * Sends a request and resolves to its reply, when that is whole, or broken off, or the client has left as it was told
    * (`leavesAfterEvent`, `leavesAfterMs`) or stopped reading (`stopsReadingAfterEvent`).

@@ -4,6 +4,7 @@
 import { DurableObject, WorkerEntrypoint } from "cloudflare:workers";
 import Build, { UserLimiter as RustLimiter } from "./build/index.js";
 import { clock } from "./clock.mjs";
+import { standBeforeDatabase } from "./database.mjs";
 import { Faults, standBetween } from "./faults.mjs";
 
 const faults = new Faults();
@@ -12,13 +13,17 @@ const recorder = { writeDataPoint: (point) => points.push(point) };
 
 export default {
   fetch(request, env, context) {
-    const own = { ...env };
+    const own = environmentOf(env, "worker");
     if (env.LIMITER) own.LIMITER = standBetween(env.LIMITER, faults);
     // The platform's local dataset keeps nothing that could be looked at.
     if (env.ANALYTICS) own.ANALYTICS = recorder;
     return new Build(context, own).fetch(request);
   },
 };
+
+function environmentOf(env, who) {
+  return env.LEDGER ? { ...env, LEDGER: standBeforeDatabase(env.LEDGER, faults, who) } : { ...env };
+}
 
 /** The Rust object behind a class that the platform's test tools and calls by name can reach. */
 export class UserLimiter extends DurableObject {
@@ -39,7 +44,7 @@ export class UserLimiter extends DurableObject {
 
   /** Drops everything that is in memory only, as the platform does when it moves or hibernates an object. */
   forget() {
-    this.#object = new RustLimiter(stateOf(this.ctx), this.env);
+    this.#object = new RustLimiter(stateOf(this.ctx), environmentOf(this.env, "object"));
   }
 
   /** Runs the alarm's handler now, whether one is armed or not. */
@@ -77,15 +82,25 @@ async function alarmOf(storage) {
 // platform's must not ring at once: it is kept for `look`, and the test runs the alarm itself.
 function stateOf(context) {
   const { storage } = context;
+  const kv = {
+    get: (key) => storage.kv.get(key),
+    put: (key, value) => {
+      if (faults.take("storage", "put") === "fails") throw new Error("fault: the record was not written");
+      faults.writes.records += 1;
+      storage.kv.put(key, value);
+    },
+  };
   const setAlarm = async (at) => {
+    faults.writes.alarms += 1;
     armed.set(storage, at);
     if (clock.isReal() || at > clock.platform() + 60_000) await storage.setAlarm(at);
   };
   const deleteAll = async () => {
+    faults.writes.deletions += 1;
     armed.delete(storage);
     await storage.deleteAll();
   };
-  return { storage: { kv: storage.kv, setAlarm, deleteAll } };
+  return { storage: { kv, setAlarm, deleteAll } };
 }
 
 /** The tests' own door. */
@@ -107,8 +122,18 @@ export class Control extends WorkerEntrypoint {
     return faults.commands;
   }
 
+  /** What was asked of the database, and how often objects wrote, since the faults were set. */
+  counts() {
+    return { statements: faults.statements, writes: faults.writes };
+  }
+
   points() {
     return points;
+  }
+
+  /** Runs one statement over the ledger's database, past everything that stands in between. */
+  async sql({ text, values }) {
+    return (await this.env.LEDGER.prepare(text).bind(...values).all()).results;
   }
 
   /** Calls one of the object's methods above. */

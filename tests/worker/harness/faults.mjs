@@ -1,18 +1,26 @@
 // Standing between the Worker and a caller's object.
+import { forever } from "./database.mjs";
 
-/** What is to go wrong, and what was asked of the objects. */
+/** What is to go wrong, and what was asked of the objects, of the database and of the objects' storage. */
 export class Faults {
   #list = [];
   commands = [];
+  statements = [];
+  writes = { records: 0, alarms: 0, deletions: 0 };
 
-  /** Each has `at` (such as `limiter.settle`), `effect`, and `times`, a number or "always". */
+  /**
+   * Each has `at` (such as `limiter.settle`, `ledger.post`, `storage.put`, or `*` in the place of the verb), `effect`,
+   * and `times`, a number or "always". The effect `passes` lets the first ones through before the next fault of its kind.
+   */
   set(list) {
     this.#list = list.map((fault) => ({ times: 1, ...fault }));
     this.commands = [];
+    this.statements = [];
+    this.writes = { records: 0, alarms: 0, deletions: 0 };
   }
 
-  take(verb) {
-    const fault = this.#list.find(({ at, times }) => (at === `limiter.${verb}` || at === "limiter.*") && times !== 0);
+  take(port, verb) {
+    const fault = this.#list.find(({ at, times }) => (at === `${port}.${verb}` || at === `${port}.*`) && times !== 0);
     if (fault && fault.times !== "always") fault.times -= 1;
     return fault?.effect;
   }
@@ -30,7 +38,7 @@ export function standBetween(namespace, faults, jurisdiction) {
       return {
         fetch(url) {
           const verb = new URL(url).pathname.split("/").at(-1);
-          const effect = faults.take(verb);
+          const effect = faults.take("limiter", verb);
           faults.commands.push({ verb, url, name, options, jurisdiction, effect });
           return deliver(stub, url, effect);
         },
@@ -58,8 +66,7 @@ async function deliver(stub, url, effect) {
       return reply;
     }
     case "hangs":
-      // A timer keeps the platform from seeing that this can never end.
-      return new Promise((resolve) => setTimeout(resolve, 3_600_000));
+      return forever();
     default:
       throw new Error(`unknown effect: ${effect}`);
   }

@@ -26,6 +26,7 @@ function manifest() {
   modules ??= {
     "entry.mjs": esm(join(harness, "entry.mjs")),
     "clock.mjs": esm(join(harness, "clock.mjs")),
+    "database.mjs": esm(join(harness, "database.mjs")),
     "faults.mjs": esm(join(harness, "faults.mjs")),
     "build/index.js": esm(join(root, "build", "index.js")),
     "build/index_bg.wasm": wasm(join(root, "build", "index_bg.wasm")),

@@ -1,5 +1,5 @@
 // The Worker under test: start it, move its clock, kill it, look into its objects, read its log.
-import { mkdtempSync, rmSync, statSync } from "node:fs";
+import { mkdtempSync, readFileSync, readdirSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Runtime } from "./runtime.mjs";
@@ -23,6 +23,17 @@ function newFolder() {
 function remove(folder) {
   rmSync(folder, { recursive: true, force: true, maxRetries: 3 });
   folders.delete(folder);
+}
+
+/** The binding of the day's ledger. A Worker that is started with it finds its table there. */
+export const LEDGER = { type: "d1", id: "ledger" };
+
+const migrations = join(import.meta.dirname, "..", "..", "..", "src", "edge", "migrations");
+
+/** The statements of all migrations, in their order. */
+function schema() {
+  const texts = readdirSync(migrations).sort().map((name) => readFileSync(join(migrations, name), "utf8"));
+  return texts.flatMap((text) => text.split(/;\s*$/m)).filter((text) => text.trim());
 }
 
 /**
@@ -68,11 +79,13 @@ class Worker {
   async deploy(env = this.#deployed.env) {
     this.#deployed.env = env;
     await this.#runtime?.stop();
+    const migrated = this.#runtime !== undefined;
     this.#runtime = await Runtime.start({
       ...this.#deployed,
       storage: this.#storage,
       onLine: ({ message }) => this.lines.push(...message.split("\n")),
     });
+    if (this.#deployed.bindings.LEDGER && !migrated) await this.migrate();
     await this.setClock(this.#clock);
     if (this.#faults.length > 0) await this.setFaults(this.#faults);
   }
@@ -111,6 +124,27 @@ class Worker {
   /** What the Worker has asked of objects since the last `setFaults`. */
   commands() {
     return this.#act("commands");
+  }
+
+  /** Runs one statement over the ledger's database, past everything that stands in between: its rows. */
+  sql(text, ...values) {
+    return this.#act("sql", { text, values });
+  }
+
+  /** Applies the migrations to an empty database. */
+  async migrate() {
+    for (const text of schema()) await this.sql(text);
+  }
+
+  /** Every byte that objects and the database keep, in whatever form. */
+  stored() {
+    const files = readdirSync(this.#storage, { recursive: true, withFileTypes: true }).filter((file) => file.isFile());
+    return Buffer.concat(files.map(({ parentPath, name }) => readFileSync(join(parentPath, name))));
+  }
+
+  /** What was asked of the database (`statements`), and how often objects wrote (`writes`), since `setFaults`. */
+  counts() {
+    return this.#act("counts");
   }
 
   /** The data points that the Worker has written, if its variable `ANALYTICS` is there (whatever it says). */
