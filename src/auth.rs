@@ -127,16 +127,20 @@ pub fn visitor(
 ) -> Result<Principal, Unrecognised> {
     let secret = visitors.secret.as_ref().ok_or(Unrecognised::Missing)?;
     let prefix = address.and_then(|address| Prefix::of(address, visitors.ipv6)).ok_or(Unrecognised::Missing)?;
+    let day = UtcDay::of(now);
     let member = match (&visitors.tokens, token) {
         (None, None) => None,
         (None, Some(_)) => return Err(Unrecognised::ForgedToken),
         (Some(_), None) => Some(String::new()),
-        (Some(_), Some(token)) => Some(secret.member(token, &prefix, now).map_err(|fault| match fault {
-            TokenFault::Forged => Unrecognised::ForgedToken,
-            TokenFault::Expired => Unrecognised::ExpiredToken,
-        })?),
+        (Some(_), Some(token)) => {
+            let member = secret.member(token, &prefix, now).map_err(|fault| match fault {
+                TokenFault::Forged => Unrecognised::ForgedToken,
+                TokenFault::Expired => Unrecognised::ExpiredToken,
+            })?;
+            Some(secret.member_on(&member, day))
+        }
     };
-    let subject = Subject(secret.subject(&prefix, UtcDay::of(now)));
+    let subject = Subject(secret.subject(&prefix, day));
     Ok(Principal { subject, plan: visitors.plan.clone(), kind: Kind::Visitor, member })
 }
 

@@ -109,6 +109,13 @@ impl VisitorSecret {
         if UnixMillis(expires) <= now { Err(TokenFault::Expired) } else { Ok(member.to_owned()) }
     }
 
+    /// What a member is called on a day: like the subject, tomorrow somebody else.
+    #[must_use]
+    pub fn member_on(&self, member: &str, day: UtcDay) -> String {
+        let hash = hex::encode(self.mac(&["member", &day.0.to_string(), member]).finalize().into_bytes());
+        hash.get(..MEMBER_DIGITS).unwrap_or_default().to_owned()
+    }
+
     /// The parts are kept apart by a byte that none of them has.
     fn mac(&self, parts: &[&str]) -> Hmac<Sha256> {
         let mut mac = self.0.clone();
@@ -153,6 +160,7 @@ mod tests {
         assert_eq!(subject, secret.subject(&prefix("203.0.113.24"), today));
         assert_ne!(subject, secret.subject(&prefix("203.0.113.25"), today));
         assert_ne!(subject, secret.subject(&prefix("203.0.113.24"), UtcDay(20_001)));
+        assert_ne!(secret.member_on("abc", today), secret.member_on("abc", UtcDay(20_001)));
         let other = VisitorSecret::new("another secret of some length").unwrap();
         assert_ne!(subject, other.subject(&prefix("203.0.113.24"), today));
         assert!(VisitorSecret::new("short").is_none());

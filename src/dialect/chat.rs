@@ -32,10 +32,17 @@ const READ: [&str; 14] = [
     "functions",
 ];
 
-/// Fields that make a call cost what its request does not show.
-const UNBOUNDED: [(&str, &str); 2] = [
+/// Fields that make a call cost what its request does not show, with OpenAI or with a router that speaks its dialect.
+const UNBOUNDED: [(&str, &str); 9] = [
     ("web_search_options", "searches are charged per query, which no limit here can see before"),
+    ("search_parameters", "searches are charged per source, which no limit here can see before"),
+    ("plugins", "plugins are charged per use, which no limit here can see before"),
     ("audio", "spoken answers are charged at a price of their own, which no limit here knows"),
+    ("models", "the price would be that of whichever model answers"),
+    ("fallbacks", "the price would be that of whichever model answers"),
+    ("route", "the price would be that of whichever model answers"),
+    ("provider", "the price would be that of whichever provider answers"),
+    ("transforms", "what is sent to the model would not be what was counted"),
 ];
 
 /// An output cap as the caller wrote it.
@@ -89,6 +96,7 @@ impl<'b> ChatRequest<'b> {
         if let Some(name) = members.repeated(&READ) {
             return Err(bad(name, format!("`{name}` stands more than once")));
         }
+        refuse_lookalikes(&members)?;
         refuse_unbounded(&members)?;
         let (model, model_span) = model(body, &members)?;
         let (mut caps, mut null_caps) = (Vec::new(), Vec::new());
@@ -239,6 +247,15 @@ fn usage_option(body: &str, members: &Members<'_>) -> Result<(bool, Option<Edit>
     }
 }
 
+/// Some servers match names without regard to case, and would obey a field that we have not read.
+fn refuse_lookalikes(members: &Members<'_>) -> Result<(), BadRequest> {
+    let is_lookalike = |name: &str| READ.iter().any(|read| *read != name && read.eq_ignore_ascii_case(name));
+    match members.0.iter().find(|member| is_lookalike(&member.name)) {
+        Some(member) => Err(bad(&member.name, format!("`{}` is not spelt as the API spells it", member.name))),
+        None => Ok(()),
+    }
+}
+
 fn refuse_unbounded(members: &Members<'_>) -> Result<(), BadRequest> {
     let unbounded = |name: &str, why: String| BadRequest {
         message: why,
@@ -359,6 +376,8 @@ mod tests {
             (format!(r#""model":"m","service_tier":"priority",{MESSAGES}"#), "service_tier"),
             (format!(r#""model":"m","modalities":["text","audio"],{MESSAGES}"#), "modalities"),
             (format!(r#""model":"m","web_search_options":{{}},{MESSAGES}"#), "web_search_options"),
+            (format!(r#""model":"m","models":["dearer"],{MESSAGES}"#), "models"),
+            (format!(r#""model":"m","Max_Tokens":9,{MESSAGES}"#), "Max_Tokens"),
         ];
         for (members, param) in faults {
             assert_eq!(fault(&members).param.as_deref(), Some(param), "{members}");

@@ -23,11 +23,7 @@ pub fn error_of(body: &[u8], status: u16, secret: Option<&str>) -> ErrorBody {
         _ => value,
     };
     let text = |name: &str| match object.get(name) {
-        Some(Value::String(text)) if !text.is_empty() => {
-            let secret = secret.filter(|secret| !secret.is_empty());
-            let text = secret.map_or_else(|| text.clone(), |secret| text.replace(secret, REDACTED));
-            Some(without_identifiers(&text))
-        }
+        Some(Value::String(text)) if !text.is_empty() => Some(redacted(text, secret)),
         Some(Value::Number(number)) => Some(number.to_string()),
         _ => None,
     };
@@ -47,12 +43,25 @@ fn without_identifiers(text: &str) -> String {
         let end = part.get(word.len()..).unwrap_or_default();
         // A full stop at the end belongs to the sentence.
         let core = word.trim_end_matches('.');
-        let named = IDENTIFIERS.iter().any(|start| core.len() > start.len() && core.starts_with(start));
+        let named = IDENTIFIERS.iter().filter_map(|start| core.strip_prefix(start)).any(is_identifier);
         out.push_str(if named { REDACTED } else { core });
         out.push_str(word.get(core.len()..).unwrap_or_default());
         out.push_str(end);
     }
     out
+}
+
+/// Whether what follows such a beginning is an identifier and not a word of a sentence ("user-defined").
+fn is_identifier(rest: &str) -> bool {
+    const LONG: usize = 16;
+    rest.len() >= LONG || rest.contains("...") || rest.bytes().any(|byte| byte.is_ascii_digit() || byte == b'*')
+}
+
+/// A text of an upstream's without its account and without our credential.
+#[must_use]
+pub fn redacted(text: &str, secret: Option<&str>) -> String {
+    let secret = secret.filter(|secret| !secret.is_empty());
+    without_identifiers(&secret.map_or_else(|| text.to_owned(), |secret| text.replace(secret, REDACTED)))
 }
 
 #[cfg(test)]
@@ -100,11 +109,12 @@ mod tests {
 
     #[test]
     fn words_pass_and_accounts_do_not() {
-        let cleaned =
-            without_identifiers("Limit for gpt-4.1 in organization org-Zz99 (proj_1): key sk-ab...9, é. org-x.");
+        let cleaned = without_identifiers(
+            "Limit for gpt-4.1 in organization org-Zz99 (proj_1): key sk-ab...9, é. org-x1. A user-defined key-value pair.",
+        );
         assert_eq!(
             cleaned,
-            "Limit for gpt-4.1 in organization [redacted] ([redacted]): key [redacted], é. [redacted]."
+            "Limit for gpt-4.1 in organization [redacted] ([redacted]): key [redacted], é. [redacted]. A user-defined key-value pair."
         );
     }
 }

@@ -13,6 +13,9 @@ use serde_json::value::RawValue;
 /// How many levels of lists and objects a body may have. It is the reader's own bound; no client comes near it.
 pub const DEPTH_MAX: usize = 128;
 
+/// How many members an object may have; each takes memory of its own, and no client comes near it.
+pub const MEMBERS_MAX: usize = 1_000;
+
 /// Why a body cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Malformed(pub String);
@@ -86,6 +89,9 @@ impl<'de: 'b, 'b> Deserialize<'de> for Members<'b> {
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                 let mut members = Vec::new();
                 while let Some((Name(name), value)) = map.next_entry()? {
+                    if members.len() == MEMBERS_MAX {
+                        return Err(serde::de::Error::custom(format!("more than {MEMBERS_MAX} members in one object")));
+                    }
                     members.push(Member { name, value });
                 }
                 Ok(Members(members))
@@ -163,6 +169,8 @@ mod tests {
         for body in bodies {
             assert!(Members::of_body(body).is_err(), "{:?}", String::from_utf8_lossy(body));
         }
+        let many = format!("{{{}\"a\":0}}", "\"a\":0,".repeat(MEMBERS_MAX));
+        assert!(Members::of_body(many.as_bytes()).is_err());
         let shallow = format!("{{\"a\":{}{}}}", "[".repeat(127), "]".repeat(127));
         assert!(Members::of_body(shallow.as_bytes()).is_ok());
         assert!(Members::of_body(br#"{"a":"[[[[\"[[[["}"#).is_ok());

@@ -152,6 +152,10 @@ impl Ports for EdgePorts {
         member(&self.env, limiter::BINDING).is_some()
     }
 
+    fn has_shield(&self) -> bool {
+        member(&self.env, visitors::BINDING).is_some()
+    }
+
     fn log(&self, record: &CallRecord) {
         console_log(&serde_json::to_string(record).unwrap_or_default());
         if let Some(dataset) = member(&self.env, ANALYTICS) {

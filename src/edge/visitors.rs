@@ -12,7 +12,7 @@ use crate::policy::Turnstile;
 use crate::time::Wait;
 
 /// The binding's name in `wrangler.toml`.
-const BINDING: &str = "SHIELD";
+pub(super) const BINDING: &str = "SHIELD";
 
 #[wasm_bindgen]
 extern "C" {

@@ -58,6 +58,9 @@ pub trait Ports {
     /// Whether callers' objects can be asked at all.
     fn has_limiter(&self) -> bool;
 
+    /// Whether the platform's rate limiter is bound.
+    fn has_shield(&self) -> bool;
+
     /// Writes the call down, once, when it has ended.
     fn log(&self, record: &CallRecord);
 

@@ -98,13 +98,22 @@ pub(super) async fn health<P: Ports>(policy: &Result<Policy, Faults>, ports: &P)
         Some(_) => "ok",
     };
     let limiter = if ports.has_limiter() { "ok" } else { "unavailable: the binding LIMITER is missing" };
-    let status = match (limiter, ledger) {
-        ("ok", "ok" | "none") => "ok",
-        ("ok", _) => "ledger_unavailable",
+    let shield = match policy.shield {
+        None => "none",
+        Some(_) if ports.has_shield() => "ok",
+        Some(_) => "unavailable: the binding SHIELD is missing",
+    };
+    let status = match (limiter, ledger, shield) {
+        ("ok", "ok" | "none", "ok" | "none") => "ok",
+        ("ok", "ok" | "none", _) => "shield_unavailable",
+        ("ok", _, _) => "ledger_unavailable",
         _ => "limiter_unavailable",
     };
-    let body =
-        json!({"status": status, "version": version, "limiter": limiter, "ledger": ledger, "visitors": visitors});
+    let parts = [("limiter", limiter), ("ledger", ledger), ("shield", shield), ("visitors", visitors)];
+    let mut body = json!({"status": status, "version": version});
+    if let Some(body) = body.as_object_mut() {
+        body.extend(parts.map(|(part, how)| (part.to_owned(), Value::from(how))));
+    }
     (if status == "ok" { 200 } else { 503 }, body)
 }
 

@@ -40,7 +40,7 @@ pub(super) async fn visit<P: Ports>(
     let expires_at = ports.now().after(tokens.lifetime);
     let token = secret.token(&prefix, ports.random(), expires_at);
     let seconds = tokens.lifetime.whole_seconds();
-    let cookie = format!("{TOKEN_COOKIE}={token}; Path=/; Max-Age={seconds}; HttpOnly; Secure; SameSite=None");
+    let cookie = format!("{TOKEN_COOKIE}={token}; Path=/; Max-Age={seconds}; HttpOnly; Secure; SameSite=Lax");
     Ok((json!({"object": "visitor", "token": token, "expires_at_ms": expires_at.0}), cookie))
 }
 

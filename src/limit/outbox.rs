@@ -12,8 +12,10 @@ use super::account::Verdict;
 use super::protocol::{Command, Reply};
 use crate::time::{UnixMillis, UtcDay, Wait};
 
-/// How long a batch that the ledger did not take waits before it is sent again.
+/// How long a batch that the ledger did not take waits before it is sent again; twice as long after every further
+/// failure, up to the longest.
 const RETRY: Wait = Wait::seconds(30);
+const RETRY_MAX: Wait = Wait::seconds(3_600);
 
 /// For how many rows refusals are noted at most: one object serves few keys at a time.
 const REFUSALS_MAX: usize = 64;
@@ -120,6 +122,9 @@ pub struct Outbox {
     sent: Option<Batch>,
     /// When what is under way is to be sent again.
     retry_at: Option<UnixMillis>,
+    /// How often it has been sent.
+    #[serde(default)]
+    tries: u32,
     last: u64,
 }
 
@@ -164,14 +169,16 @@ impl Outbox {
             self.last = now.0.max(self.last.saturating_add(1));
             self.sent = Some(Batch { number: self.last, entries });
         }
-        self.retry_at = Some(now.after(RETRY));
+        let wait = RETRY.0.saturating_mul(1 << self.tries.min(16));
+        self.tries = self.tries.saturating_add(1);
+        self.retry_at = Some(now.after(Wait(wait).min(RETRY_MAX)));
         self.sent.clone()
     }
 
     /// The ledger has taken the batch of this number.
     pub fn acknowledge(&mut self, number: u64) {
         if self.sent.as_ref().is_some_and(|batch| batch.number == number) {
-            (self.sent, self.retry_at) = (None, None);
+            (self.sent, self.retry_at, self.tries) = (None, None, 0);
         }
     }
 }

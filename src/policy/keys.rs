@@ -55,6 +55,14 @@ impl Keys {
             if let Some(plan) = plan.as_ref().filter(|plan| !is_plan(plan)) {
                 faults.add(&table.path("plan"), "plan", format!("\"{plan}\""), "a plan of PLANS");
             }
+            let other = keys.iter().find(|key: &&Key| Some(&key.user) == user.as_ref()).map(|key| &key.plan);
+            if let (Some(other), Some(plan)) = (other, &plan)
+                && other != plan
+            {
+                // One subject's balances cannot follow two rules at a time.
+                let want = format!("\"{other}\", as another key of the user has");
+                faults.add(&table.path("plan"), "plan", format!("\"{plan}\""), want);
+            }
             keys.extend(user.zip(plan).map(|(user, plan)| Key { digest, user, plan }));
             table.finish(faults);
         }

@@ -110,11 +110,16 @@ fn tokens(
     if turnstile && secret.is_none() {
         faults.add(&table.path("turnstile"), "TURNSTILE_SECRET", "no secret", "the secret of your widget");
     }
+    if let Some(name) = shared.as_ref().filter(|name| plans.get(*name).is_some_and(|plan| plan.daily.is_some())) {
+        let want = "a plan without: over all visitors of a network a window limit does it";
+        faults.add(&table.path("shared_plan"), "daily caps", format!("\"{name}\""), want);
+    }
     table.finish(faults);
     let shape = Shape::Bucket { burst: Amount(per_hour), refill: Amount(per_hour), per: Period::Hour };
     Some(VisitorTokens {
         shared: shared.and_then(|name| plans.get(&name)).map(|plan| plan.limits.clone())?,
-        issue: Limit { name: "issue".to_owned(), unit: Unit::Requests, shape },
+        // A name that no limit of a policy, shared or a member's, can have.
+        issue: Limit { name: "issue~~".to_owned(), unit: Unit::Requests, shape },
         lifetime,
         turnstile: secret.filter(|_| turnstile).map(|secret| Turnstile { url, secret: Secret(secret) }),
     })

@@ -279,6 +279,10 @@ impl Ports for World {
         true
     }
 
+    fn has_shield(&self) -> bool {
+        true
+    }
+
     fn log(&self, record: &CallRecord) {
         self.log.borrow_mut().push(serde_json::to_value(record).unwrap());
     }

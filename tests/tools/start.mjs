@@ -139,12 +139,14 @@ const { path, model } = writeConfig(programs, folder, target);
 const { key, secrets } = demoKey(target.key);
 step("making the ledger's database");
 makeLedger(programs, path, folder);
-step("starting wrangler");
-const child = startWrangler(programs, path, port, folder, secrets);
 
 let stopping;
 const end = (code) => (stopping ??= stop(child, target).then(() => process.exit(code)));
+// Listened for before there is a wrangler: a signal in between would end this program alone. None is heard until this
+// text has been run, and then there is one.
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => end(0));
+step("starting wrangler");
+const child = startWrangler(programs, path, port, folder, secrets);
 process.on("exit", () => signalGroup(child, "SIGKILL"));
 child.on("error", (error) => fail(`wrangler could not be started: ${error.message}`));
 child.on("exit", (code) => end(code || 1));

@@ -17,6 +17,9 @@ async function freePort() {
   return port;
 }
 
+/** Something that was left running would hold its output open, and a test would not end. */
+const BOUND = { timeout: 120_000 };
+
 /** Starts the command; `said` is all that it has printed, and `says` waits for something in it. */
 function start(port) {
   const child = spawn(process.execPath, [join(root, "tests", "tools", "start.mjs")], {
@@ -59,7 +62,7 @@ async function paste(text) {
   return output;
 }
 
-test("the printed loop turns from 200 to 429, says when to come back, and nothing is left running", async () => {
+test("the printed loop turns from 200 to 429, says when to come back, and nothing is left running", BOUND, async () => {
   const port = await freePort();
   const started = start(port);
   await started.says(/Ctrl-C ends it/);
@@ -78,7 +81,7 @@ test("the printed loop turns from 200 to 429, says when to come back, and nothin
   assert.ok(await refused(port));
 });
 
-test("a port that is taken is said in one line", async () => {
+test("a port that is taken is said in one line", BOUND, async () => {
   const taken = createServer().listen(0, "127.0.0.1");
   await once(taken, "listening");
   const { port } = taken.address();
@@ -90,7 +93,7 @@ test("a port that is taken is said in one line", async () => {
 });
 
 for (const signal of ["SIGTERM", "SIGHUP"]) {
-  test(`${signal} while it is still starting leaves nothing running`, async () => {
+  test(`${signal} while it is still starting leaves nothing running`, BOUND, async () => {
     const port = await freePort();
     const started = start(port);
     await started.says(/starting wrangler/);
