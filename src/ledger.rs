@@ -3,9 +3,10 @@
 //! Invariant: one atomic statement checks and counts both, or neither. What is decided here is decided on what that
 //! statement returned, never on a count that was read before.
 
-use crate::limit::Amount;
+use crate::limit::account::Denial;
+use crate::limit::{Amount, Limit, Shape, Unit};
 use crate::pricing::NanoUsd;
-use crate::time::{UnixMillis, UtcDay, Wait};
+use crate::time::{Calendar, UnixMillis, UtcDay, Wait};
 
 /// The row of the whole site.
 pub const SITE_KEY: &str = "*";
@@ -103,6 +104,36 @@ pub enum GateVerdict {
 }
 
 impl Gate {
+    /// The cap that no day can admit the call under, because the call alone is more than it.
+    #[must_use]
+    pub fn never_fits(&self) -> Option<Denial> {
+        let denial = |scope: DayScope, unit, cap, asked| {
+            let shape = Shape::Window { amount: Amount(cap), window: Calendar::Day };
+            let limit = Limit { name: scope.name().to_owned(), unit, shape };
+            let left = i64::try_from(cap).unwrap_or(i64::MAX);
+            Denial { limit, asked: Amount(asked), left, wait: Wait(0), firm: true }
+        };
+        [(DayScope::Daily, self.own), (DayScope::Site, self.site)].into_iter().find_map(|(scope, caps)| {
+            let calls = caps.calls.filter(|cap| *cap < 1).map(|cap| denial(scope, Unit::Requests, cap, 1));
+            let usd = caps.usd.map(|cap| cap.0).filter(|cap| self.estimate.0 > *cap);
+            calls.or_else(|| usd.map(|cap| denial(scope, Unit::Usd, cap, self.estimate.0)))
+        })
+    }
+
+    /// The refusal that these rows make; a row that is not there has counted nothing.
+    #[must_use]
+    pub fn refusal(&self, own: Option<&Row>, site: Option<&Row>, now: UnixMillis) -> Option<DayRefusal> {
+        let refuses = |caps, row: Option<&Row>| row.is_some_and(|row| exceeded(caps, row, self.estimate));
+        let scope = if refuses(self.own, own) {
+            DayScope::Daily
+        } else if refuses(self.site, site) {
+            DayScope::Site
+        } else {
+            return None;
+        };
+        Some(DayRefusal { scope, wait: Some(self.day.wait_for_end(now)) })
+    }
+
     /// Reads what the statement returned: both rows where it counted, the caller's alone where it refused.
     #[must_use]
     pub fn verdict(&self, rows: &[Row], now: UnixMillis) -> Option<GateVerdict> {
@@ -158,6 +189,16 @@ mod tests {
         assert_eq!(counted(1), Some(GateVerdict::Counted { prune: true }));
         assert_eq!(counted(2), Some(GateVerdict::Counted { prune: false }));
         assert_eq!(gate.verdict(&[], now), None);
+    }
+
+    #[test]
+    fn what_is_more_than_a_whole_day_never_fits() {
+        let money = |cap| DayCaps { calls: None, usd: Some(NanoUsd(cap)) };
+        let never = |own, site| gate(own, site).never_fits().map(|denial| (denial.limit.name, denial.asked.0));
+        assert_eq!(never(money(10), money(9)), Some(("site".to_owned(), 10)));
+        assert_eq!(never(money(9), money(9)), Some(("daily".to_owned(), 10)));
+        assert_eq!(never(calls(0), DayCaps::default()), Some(("daily".to_owned(), 1)));
+        assert_eq!(never(calls(1), money(10)), None);
     }
 
     #[test]

@@ -21,9 +21,9 @@ pub fn rate_headers(snapshot: &Snapshot) -> Vec<(String, String)> {
         [("requests", &[Unit::Requests][..]), ("tokens", &[Unit::Tokens, Unit::InputTokens, Unit::OutputTokens][..])]
     {
         let of_units = snapshot.balances.iter().filter(|balance| units.contains(&balance.limit.unit));
-        if let Some(tightest) = of_units.min_by_key(|balance| balance.left(snapshot.open_holds)) {
+        if let Some(tightest) = of_units.min_by_key(|balance| balance.left()) {
             headers.push((format!("x-ratelimit-limit-{name}"), tightest.limit.shape.capacity().0.to_string()));
-            headers.push((format!("x-ratelimit-remaining-{name}"), left(tightest, snapshot).to_string()));
+            headers.push((format!("x-ratelimit-remaining-{name}"), left(tightest).to_string()));
             if let Some(reset) = tightest.wait_until_full(snapshot.at) {
                 headers.push((format!("x-ratelimit-reset-{name}"), go_duration(reset)));
             }
@@ -38,8 +38,8 @@ pub fn rate_headers(snapshot: &Snapshot) -> Vec<(String, String)> {
     headers
 }
 
-fn left(balance: &Balance, snapshot: &Snapshot) -> u64 {
-    u64::try_from(balance.left(snapshot.open_holds)).unwrap_or(0)
+fn left(balance: &Balance) -> u64 {
+    u64::try_from(balance.left()).unwrap_or(0)
 }
 
 /// An amount as a structured field carries it: money in millionths of a dollar.
@@ -85,10 +85,10 @@ fn window_seconds(shape: Shape, at: UnixMillis) -> Option<u64> {
 /// `"name";r=…;t=…` of the IETF's `RateLimit`.
 fn state_item(balance: &Balance, snapshot: &Snapshot) -> String {
     let limit = &balance.limit;
-    let remaining = left(balance, snapshot);
+    let remaining = left(balance);
     // When there is more: a unit more than is left now.
     let more = Amount(remaining.saturating_add(1));
-    let next = match balance.fit(more, snapshot.open_holds, snapshot.at) {
+    let next = match balance.fit(more, snapshot.at) {
         Fit::After(wait) => format!(";t={}", wait.whole_seconds()),
         Fit::Now | Fit::Never => String::new(),
     };

@@ -69,13 +69,9 @@ fn command(step: &Step) -> Option<Command> {
     let id = |id: &String| HoldId(id.clone());
     let plan = || "plan".to_owned();
     Some(match step {
-        Step::Reserve { id: name, cost, hold } => Command::Reserve {
-            id: id(name),
-            plan: plan(),
-            estimate: Estimate(*cost),
-            hold: Wait(*hold),
-            entitled: None,
-        },
+        Step::Reserve { id: name, cost, hold } => {
+            Command::Reserve { id: id(name), plan: plan(), estimate: Estimate(*cost), hold: Wait(*hold), booking: None }
+        }
         Step::Settle { id: name, cost, .. } => {
             Command::Settle { id: id(name), charge: Charge::Exact(*cost), counted: true }
         }
@@ -96,7 +92,7 @@ fn call(object: &mut Object, now: u64, name: &str) {
     let hold = Wait::seconds(600);
     object.command(
         UnixMillis(now),
-        &Command::Reserve { id: id.clone(), plan: "plan".to_owned(), estimate: Estimate(one), hold, entitled: None },
+        &Command::Reserve { id: id.clone(), plan: "plan".to_owned(), estimate: Estimate(one), hold, booking: None },
     );
     object.command(UnixMillis(now + 500), &Command::Settle { id, charge: Charge::Exact(one), counted: true });
 }
@@ -158,7 +154,7 @@ proptest! {
         let mut object = Object::new(limits);
         let id = HoldId("x".to_owned());
         let hold = Wait::seconds(60);
-        let reserve = Command::Reserve { id: id.clone(), plan: "plan".to_owned(), estimate: Estimate(cost), hold, entitled: None };
+        let reserve = Command::Reserve { id: id.clone(), plan: "plan".to_owned(), estimate: Estimate(cost), hold, booking: None };
         object.command(UnixMillis(NOON), &reserve);
         object.command(UnixMillis(NOON + passed), &Command::Settle { id, charge: Charge::Exact(cost), counted: true });
         let Some(mut at) = object.alarm else { return Ok(()) };

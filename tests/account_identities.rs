@@ -20,8 +20,8 @@ fn id(name: &str) -> HoldId {
 
 /// What an account answers at a moment, apart from the moment of its last write.
 fn seen(account: &Account, now: u64, limits: &[Limit]) -> Vec<i64> {
-    let Snapshot { balances, open_holds, .. } = account.snapshot(UnixMillis(now), limits);
-    balances.iter().map(|balance| balance.left(open_holds)).collect()
+    let Snapshot { balances, .. } = account.snapshot(UnixMillis(now), limits);
+    balances.iter().map(|balance| balance.left()).collect()
 }
 
 /// A caller with something spent already, so that not everything begins full.

@@ -142,7 +142,7 @@ impl Pair {
 }
 
 fn left(snapshot: &Snapshot) -> Vec<i64> {
-    snapshot.balances.iter().map(|balance| balance.left(snapshot.open_holds)).collect()
+    snapshot.balances.iter().map(|balance| balance.left()).collect()
 }
 
 /// What happened to one limit: what was held, or given back, or added, and whether it was an admission.

@@ -51,7 +51,7 @@ impl Caller {
 
     fn left(&self, at: u64, limits: &[Limit]) -> i64 {
         let snapshot = self.0.snapshot(UnixMillis(at), limits);
-        snapshot.balances.first().unwrap().left(snapshot.open_holds)
+        snapshot.balances.first().unwrap().left()
     }
 }
 

@@ -218,7 +218,7 @@ fn usage_beyond_belief_is_charged_at_what_the_model_can_take() {
 fn an_answer_without_usage_is_charged_what_was_read_and_what_was_seen() {
     let mut world = world_with(answers(r#"{"choices":[{"message":{"role":"assistant","content":"The Volga."}}]}"#));
     let told = world.call("call-1", "plain", ASK);
-    check(&world, "plain", &told, "200 ; settle at least 22000; spent 22000, open 0");
+    check(&world, "plain", &told, "200 ; settle at least 24000; spent 24000, open 0");
 }
 
 #[test]

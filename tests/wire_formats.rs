@@ -6,7 +6,7 @@
 
 use tollgate::gateway::record::CallRecord;
 use tollgate::limit::account::{Account, Denial, HoldId, Snapshot, Verdict};
-use tollgate::limit::outbox::Entitled;
+use tollgate::limit::outbox::Booking;
 use tollgate::limit::protocol::{Command, ProtocolError, Reply, account_of, record_of};
 use tollgate::limit::{Amount, Charge, Cost, Estimate, Limit, Period, Shape, Tokens, Unit};
 use tollgate::pricing::NanoUsd;
@@ -62,12 +62,13 @@ const RECORD: &str = concat!(
     r#"{"limit":{"name":"day","unit":"usd","shape":{"window":{"amount":5000000,"window":"day"}}},"#,
     r#""spent":{"window":{"index":22345,"used":2000000,"owed":2000000}}},"#,
     r#"{"limit":{"name":"month","unit":"input_tokens","shape":{"window":{"amount":2000,"window":"month"}}},"#,
-    r#""spent":{"window":{"index":734,"used":400,"owed":0}}}],"#,
+    r#""spent":{"window":{"index":734,"used":400,"owed":0}}},"#,
+    r#"{"limit":{"name":"slots","unit":"concurrency","shape":{"slots":{"amount":4}}},"spent":{"slots":1}}],"#,
     r#""holds":["#,
     r#"{"id":"lapsed","made_at":1930651200000,"expires_at":1930651201000,"held":[{"limit":"rpm","amount":1},"#,
-    r#"{"limit":"tokens","amount":0},{"limit":"day","amount":0},{"limit":"month","amount":0}]},"#,
+    r#"{"limit":"tokens","amount":0},{"limit":"day","amount":0},{"limit":"month","amount":0},{"limit":"slots","amount":1}]},"#,
     r#"{"id":"open","made_at":1930651201500,"expires_at":1930651801500,"held":[{"limit":"rpm","amount":1},"#,
-    r#"{"limit":"tokens","amount":0},{"limit":"day","amount":0},{"limit":"month","amount":0}]}],"#,
+    r#"{"limit":"tokens","amount":0},{"limit":"day","amount":0},{"limit":"month","amount":0},{"limit":"slots","amount":1}]}],"#,
     r#""ended":[{"id":"early","until":1930651216501}],"alarm_at":1933243201234}"#,
 );
 
@@ -88,23 +89,17 @@ fn a_record_that_cannot_be_read_is_a_failure_and_never_an_empty_one() {
     }
 }
 
-fn entitled() -> Entitled {
+fn booking() -> Booking {
     let (key, plan) = ("user:ann".to_owned(), "p".to_owned());
-    Entitled { day: UtcDay(22_343), key, plan, gated: true, for_site: true, post_after: Wait(10_000) }
+    Booking { day: UtcDay(22_343), key, plan, gated: true, for_site: true, post_after: Wait(10_000) }
 }
 
 /// Every command and its path. The match has to name every variant, so a new one has to come in here.
 fn commands() -> Vec<(Command, &'static str)> {
     let (plan, estimate) = ("a b&c=é".to_owned(), Estimate(cost(1_200, 4_096, 9_007_199_254_740_991)));
     let all = vec![
-        Command::Reserve { id: id("call-1"), plan: plan.clone(), estimate, hold: Wait(600_000), entitled: None },
-        Command::Reserve {
-            id: id("call-1"),
-            plan: "p".to_owned(),
-            estimate,
-            hold: Wait(1),
-            entitled: Some(entitled()),
-        },
+        Command::Reserve { id: id("call-1"), plan: plan.clone(), estimate, hold: Wait(600_000), booking: None },
+        Command::Reserve { id: id("call-1"), plan: "p".to_owned(), estimate, hold: Wait(1), booking: Some(booking()) },
         Command::Check { plan: plan.clone(), estimate },
         Command::Settle { id: id("call-1"), charge: Charge::Exact(cost(10, 20, 30)), counted: true },
         Command::Settle { id: id("call-1"), charge: Charge::AtLeast(cost(10, 0, 30)), counted: false },
@@ -114,11 +109,11 @@ fn commands() -> Vec<(Command, &'static str)> {
         Command::Snapshot { plan },
     ];
     let path = |command: &Command| match command {
-        Command::Reserve { entitled: Some(_), .. } => concat!(
+        Command::Reserve { booking: Some(_), .. } => concat!(
             "/v1/reserve?id=call-1&plan=p&requests=1&input=1200&output=4096&usd=9007199254740991&hold_ms=1",
             "&day=22343&key=user%3Aann&ledger_plan=p&gated=true&for_site=true&post_ms=10000"
         ),
-        Command::Reserve { entitled: None, .. } => concat!(
+        Command::Reserve { booking: None, .. } => concat!(
             "/v1/reserve?id=call-1&plan=a+b%26c%3D%C3%A9&requests=1&input=1200&output=4096",
             "&usd=9007199254740991&hold_ms=600000"
         ),
@@ -197,7 +192,7 @@ fn replies() -> Vec<(Reply, &'static str)> {
             r#""spent":{"window":{"index":22346,"used":0,"owed":0}}},"#,
             r#"{"limit":{"name":"month","unit":"input_tokens","shape":{"window":{"amount":2000,"window":"month"}}},"#,
             r#""spent":{"window":{"index":734,"used":400,"owed":0}}},"#,
-            r#"{"limit":{"name":"slots","unit":"concurrency","shape":{"slots":{"amount":4}}},"spent":"slots"}]}}}"#,
+            r#"{"limit":{"name":"slots","unit":"concurrency","shape":{"slots":{"amount":4}}},"spent":{"slots":0}}]}}}"#,
         ),
         Reply::Reserve { verdict: Verdict::Wait(_), .. } => concat!(
             r#"{"reserve":{"verdict":{"wait":{"limit":{"name":"day","unit":"usd","shape":{"window":{"amount":5000000,"window":"day"}}},"#,

@@ -1,7 +1,7 @@
 //! What the object has yet to tell the day's ledger, as it is stored, to the letter.
 
 use tollgate::limit::account::{Account, AlarmStep, HoldId};
-use tollgate::limit::outbox::Entitled;
+use tollgate::limit::outbox::Booking;
 use tollgate::limit::protocol::{account_of, record_of};
 use tollgate::limit::{Charge, Cost, Estimate, Tokens};
 use tollgate::pricing::NanoUsd;
@@ -13,20 +13,20 @@ const NOON: u64 = 1_930_478_400_000;
 const OPEN: &str = concat!(
     r#"{"v":1,"at":1930478400000,"balances":[],"holds":[{"id":"a","made_at":1930478400000,"#,
     r#""expires_at":1930478401000,"held":[],"recorded":{"#,
-    r#""entitled":{"day":22343,"key":"user:ann","plan":"p","gated":true,"for_site":true,"post_after":10000},"#,
+    r#""booking":{"day":22343,"key":"user:ann","plan":"p","gated":true,"for_site":true,"post_after":10000},"#,
     r#""estimate":{"requests":1,"input":3,"output":4,"usd":5},"expired":false}}],"ended":[],"alarm_at":null}"#,
 );
 const PENDING: &str = concat!(
     r#"{"v":1,"at":1930478400001,"balances":[],"holds":[],"ended":[{"id":"a","until":1930478415001}],"alarm_at":null,"#,
     r#""outbox":{"pending":[{"day":22343,"key":"user:ann","plan":"p","calls":0,"site_calls":0,"counted":-2,"#,
     r#""site_counted":-2,"settled":1,"refused":0,"input":3,"output":3,"usd":3}],"pending_due":1930478410001,"#,
-    r#""sent":null,"retry_at":null,"last":0}}"#,
+    r#""sent":null,"retry_at":null,"tries":0,"last":0}}"#,
 );
 const SENT: &str = concat!(
     r#"{"v":1,"at":1930478400001,"balances":[],"holds":[],"ended":[{"id":"a","until":1930478415001}],"#,
     r#""alarm_at":1930478440001,"outbox":{"pending":[],"pending_due":null,"sent":{"number":1930478410001,"#,
     r#""entries":[{"day":22343,"key":"user:ann","plan":"p","calls":0,"site_calls":0,"counted":-2,"#,
-    r#""site_counted":-2,"settled":1,"refused":0,"input":3,"output":3,"usd":3}]},"retry_at":1930478440001,"last":1930478410001}}"#,
+    r#""site_counted":-2,"settled":1,"refused":0,"input":3,"output":3,"usd":3}]},"retry_at":1930478440001,"tries":1,"last":1930478410001}}"#,
 );
 
 fn cost(output: u64, usd: u64) -> Cost {
@@ -42,9 +42,9 @@ fn check(account: &Account, want: &str) {
 fn a_call_that_is_recorded_is_stored_until_the_ledger_has_taken_it() {
     let (id, estimate) = (HoldId("a".to_owned()), cost(4, 5));
     let (key, plan) = ("user:ann".to_owned(), "p".to_owned());
-    let entitled = Entitled { day: UtcDay(22_343), key, plan, gated: true, for_site: true, post_after: Wait(10_000) };
+    let booking = Booking { day: UtcDay(22_343), key, plan, gated: true, for_site: true, post_after: Wait(10_000) };
     let made = Account::default().reserve(UnixMillis(NOON), &id, &[], (Estimate(estimate), Wait(1_000)));
-    let open = made.next.unwrap().recorded(&id, entitled, estimate);
+    let open = made.next.unwrap().recorded(&id, booking, estimate);
     check(&open, OPEN);
     let settled = open.settle(UnixMillis(NOON + 1), &id, &Charge::Exact(cost(3, 3))).next.unwrap();
     check(&settled, PENDING);
@@ -53,6 +53,7 @@ fn a_call_that_is_recorded_is_stored_until_the_ledger_has_taken_it() {
     };
     check(&next, SENT);
     let told = next.posted(batch.number);
-    let rest = r#""outbox":{"pending":[],"pending_due":null,"sent":null,"retry_at":null,"last":1930478410001}}"#;
+    let rest =
+        r#""outbox":{"pending":[],"pending_due":null,"sent":null,"retry_at":null,"tries":0,"last":1930478410001}}"#;
     assert!(record_of(&told).ends_with(rest));
 }

@@ -5,45 +5,15 @@
 
 use core::ops::Range;
 
-use super::bad_request::BadRequest;
+use super::bad_request::{BadRequest, bad, shown};
 use super::edit::{Edit, insert_member};
 use super::json::{Member, Members};
 use super::prompt::{PromptSize, TextCounter};
+use super::refused;
 use crate::limit::Tokens;
 
 /// The names of the output cap. Of several the largest counts, since providers differ in which one they obey.
 const OUTPUT_CAPS: [&str; 2] = ["max_completion_tokens", "max_tokens"];
-
-/// Every field that decides what is held, what is sent or where: none may stand twice.
-const READ: [&str; 14] = [
-    "model",
-    "messages",
-    "max_completion_tokens",
-    "max_tokens",
-    "n",
-    "stream",
-    "stream_options",
-    "prediction",
-    "service_tier",
-    "modalities",
-    "audio",
-    "web_search_options",
-    "tools",
-    "functions",
-];
-
-/// Fields that make a call cost what its request does not show, with OpenAI or with a router that speaks its dialect.
-const UNBOUNDED: [(&str, &str); 9] = [
-    ("web_search_options", "searches are charged per query, which no limit here can see before"),
-    ("search_parameters", "searches are charged per source, which no limit here can see before"),
-    ("plugins", "plugins are charged per use, which no limit here can see before"),
-    ("audio", "spoken answers are charged at a price of their own, which no limit here knows"),
-    ("models", "the price would be that of whichever model answers"),
-    ("fallbacks", "the price would be that of whichever model answers"),
-    ("route", "the price would be that of whichever model answers"),
-    ("provider", "the price would be that of whichever provider answers"),
-    ("transforms", "what is sent to the model would not be what was counted"),
-];
 
 /// An output cap as the caller wrote it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,11 +63,7 @@ impl<'b> ChatRequest<'b> {
     /// If it is not a chat request, or one whose cost has no bound.
     pub fn read(body: &'b [u8]) -> Result<Self, BadRequest> {
         let (body, members) = Members::of_body(body)?;
-        if let Some(name) = members.repeated(&READ) {
-            return Err(bad(name, format!("`{name}` stands more than once")));
-        }
-        refuse_lookalikes(&members)?;
-        refuse_unbounded(&members)?;
+        refused::check(&members)?;
         let (model, model_span) = model(body, &members)?;
         let (mut caps, mut null_caps) = (Vec::new(), Vec::new());
         for member in members.0.iter().filter(|member| OUTPUT_CAPS.contains(&&*member.name)) {
@@ -182,10 +148,6 @@ impl<'b> ChatRequest<'b> {
     }
 }
 
-fn bad(param: &str, message: String) -> BadRequest {
-    BadRequest { message, param: Some(param.to_owned()), code: None }
-}
-
 fn model(body: &str, members: &Members<'_>) -> Result<(String, Range<usize>), BadRequest> {
     let Some(member) = members.get("model") else {
         return Err(bad("model", "`model` is missing; it names the model to call".to_owned()));
@@ -245,54 +207,6 @@ fn usage_option(body: &str, members: &Members<'_>) -> Result<(bool, Option<Edit>
             )),
         },
     }
-}
-
-/// Some servers match names without regard to case, and would obey a field that we have not read.
-fn refuse_lookalikes(members: &Members<'_>) -> Result<(), BadRequest> {
-    let is_lookalike = |name: &str| READ.iter().any(|read| *read != name && read.eq_ignore_ascii_case(name));
-    match members.0.iter().find(|member| is_lookalike(&member.name)) {
-        Some(member) => Err(bad(&member.name, format!("`{}` is not spelt as the API spells it", member.name))),
-        None => Ok(()),
-    }
-}
-
-fn refuse_unbounded(members: &Members<'_>) -> Result<(), BadRequest> {
-    let unbounded = |name: &str, why: String| BadRequest {
-        message: why,
-        param: Some(name.to_owned()),
-        code: Some("unsupported_parameter"),
-    };
-    for (name, why) in UNBOUNDED {
-        if members.get(name).is_some() {
-            return Err(unbounded(name, format!("`{name}` is not supported: {why}")));
-        }
-    }
-    if let Some(tier) = members.get("service_tier") {
-        // Any other tier is dearer than the price table says. "auto" is what a call without the field gets.
-        if !matches!(tier.value.get(), r#""auto""# | r#""default""# | r#""flex""#) {
-            let message = format!("`service_tier` is {}, want \"auto\", \"default\" or \"flex\"", shown(tier));
-            return Err(unbounded("service_tier", message));
-        }
-    }
-    if let Some(modalities) = members.get("modalities") {
-        let text_only = serde_json::from_str::<Vec<String>>(modalities.value.get())
-            .is_ok_and(|kinds| kinds.iter().all(|kind| kind == "text"));
-        if !text_only {
-            let message = format!("`modalities` is {}, want [\"text\"]", shown(modalities));
-            return Err(unbounded("modalities", message));
-        }
-    }
-    Ok(())
-}
-
-/// A value as an error message shows it: whole if short, else its beginning.
-fn shown(member: &Member<'_>) -> String {
-    const SHOWN_MAX: usize = 40;
-    let value = member.value.get();
-    if value.chars().count() <= SHOWN_MAX {
-        return value.to_owned();
-    }
-    format!("{}…", value.chars().take(SHOWN_MAX).collect::<String>())
 }
 
 /// A text as a JSON string.

@@ -8,6 +8,7 @@ pub mod edit;
 pub mod fault;
 pub mod json;
 pub mod prompt;
+mod refused;
 pub mod reply;
 pub mod sse;
 pub mod texts;

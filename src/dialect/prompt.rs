@@ -4,6 +4,8 @@
 //! fewer tokens than it can be and none counts as more than its bytes. Base64 is not text: an image counts as a number
 //! of tokens that the policy states, and what has no size that we can see counts as a whole context.
 
+use serde::de::IgnoredAny;
+
 use super::json::{Member, Members};
 use super::texts::{TextSink, walk_objects};
 use crate::limit::Tokens;
@@ -37,6 +39,8 @@ const NOT_READ: [&str; 24] = [
     "user",
 ];
 
+/// Members that list tools.
+const TOOLS: [&str; 2] = ["tools", "functions"];
 /// The part of a message that is an image.
 const IMAGE_PART: &str = "image_url";
 /// Parts of a message whose size cannot be seen in the request.
@@ -66,6 +70,9 @@ pub struct CountRules {
     pub per_message: Tokens,
     /// Tokens that every call costs on top of its messages (3 in the public chat format).
     pub per_call: Tokens,
+    /// Tokens that every tool costs on top of its JSON, and once more where there are any (7 for each, 12 once and 3 for
+    /// each property in the public recipe).
+    pub per_tool: Tokens,
 }
 
 /// How a model counts.
@@ -136,6 +143,8 @@ pub struct PromptSize {
     pub messages: u64,
     /// Images.
     pub images: u64,
+    /// Tools and functions.
+    pub tools: u64,
     /// Parts of unknown size: audio, files, video.
     pub opaque: u64,
 }
@@ -157,9 +166,12 @@ impl PromptSize {
     pub fn of(members: &Members<'_>, counter: &mut TextCounter) -> Result<Self, serde_json::Error> {
         let mut reading = Reading { size: Self::default(), counter };
         for member in members.0.iter().filter(|member| is_read_whole(member)) {
-            // Tools, schemas, and whatever a vendor may have added: the compact JSON of a tool is never fewer tokens
-            // than its rendering in the prompt.
+            // Tools, schemas, and whatever a vendor may have added.
             reading.text(member.value.get());
+            if TOOLS.contains(&&*member.name) {
+                let tools = serde_json::from_str::<Vec<IgnoredAny>>(member.value.get());
+                reading.size.tools = reading.size.tools.saturating_add(tools.map_or(1, |tools| tools.len() as u64));
+            }
         }
         if let Some(messages) = members.get("messages") {
             reading.size.messages = walk_objects(messages.value.get(), &mut reading)?;
@@ -177,7 +189,9 @@ impl PromptSize {
     /// The tokens that a model can count for it.
     #[must_use]
     pub fn tokens(&self, rules: &CountRules, model: &ModelCount) -> PromptTokens {
-        let overhead = self.messages.saturating_mul(rules.per_message.0).saturating_add(rules.per_call.0);
+        let tools = if self.tools > 0 { self.tools.saturating_add(1).saturating_mul(rules.per_tool.0) } else { 0 };
+        let messages = self.messages.saturating_mul(rules.per_message.0);
+        let overhead = messages.saturating_add(rules.per_call.0).saturating_add(tools);
         let images = self.images.saturating_mul(model.image.0);
         let upper = self.text.upper.saturating_add(overhead).saturating_add(images);
         let upper = if self.opaque > 0 { model.context } else { Tokens(upper).min(model.context) };
@@ -227,6 +241,7 @@ mod tests {
         steps_max: 400_000,
         per_message: Tokens(8),
         per_call: Tokens(8),
+        per_tool: Tokens(16),
     };
     const MODEL: ModelCount =
         ModelCount { encoding: Some(Encoding::O200k), percent: 100, image: Tokens(2_000), context: Tokens(100_000) };
@@ -303,6 +318,7 @@ mod tests {
         let tools = r#"[{"type":"function","function":{"name":"f","parameters":{"type":"object"}}}]"#;
         let body = format!(r#"{{"tools":{tools},"x_documents":"abc","seed":1,"user":"someone","messages":[]}}"#);
         assert_eq!(size_of(&body).text.upper, tools.len() as u64 + 5);
+        assert_eq!(size_of(&body).tokens(&RULES, &MODEL).upper, Tokens(tools.len() as u64 + 5 + 8 + 2 * 16));
         assert_eq!(PromptSize::bytes_max(&Members::of_body(body.as_bytes()).unwrap().1), tools.len() as u64 + 5 + 2);
     }
 

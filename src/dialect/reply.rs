@@ -10,15 +10,38 @@ use super::json::object;
 use super::texts::{TextSink, walk};
 use super::usage::Usage;
 use crate::limit::Tokens;
+use crate::tokens::{Encoding, WorkBudget, count_within};
 
-/// Bytes of English text to a token, on average: used where an answer came without usage, never to admit a call.
-const BYTES_PER_TOKEN: u64 = 4;
+/// Bytes to a token where no vocabulary counts: between English (4) and what is dense (2).
+const BYTES_PER_TOKEN: u64 = 3;
+/// How much work counting one answer may be.
+const STEPS_MAX: u64 = 400_000;
+
+/// Counts the output of one answer, in case its provider does not.
+#[derive(Clone, Debug)]
+pub struct OutputCounter {
+    encoding: Option<Encoding>,
+    budget: WorkBudget,
+}
+
+impl OutputCounter {
+    /// A counter by a vocabulary, or by bytes.
+    #[must_use]
+    pub fn new(encoding: Option<Encoding>) -> Self {
+        Self { encoding, budget: WorkBudget::new(STEPS_MAX) }
+    }
+
+    fn count(&mut self, text: &str) -> u64 {
+        let counted = self.encoding.and_then(|encoding| count_within(encoding, text, &mut self.budget).exact());
+        counted.unwrap_or((text.len() as u64).div_ceil(BYTES_PER_TOKEN))
+    }
+}
 
 /// What was seen of an answer's output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
-    /// Bytes of text, tool calls and reasoning.
-    bytes: u64,
+    /// Tokens of text, tool calls and reasoning.
+    tokens: u64,
     /// Pieces that had any: at least a token each.
     pieces: u64,
 }
@@ -32,27 +55,34 @@ impl Seen {
 
     /// Adds a piece of `bytes` that could not be read.
     pub fn add_unread(&mut self, bytes: usize) {
-        self.pieces += 1;
-        self.bytes = self.bytes.saturating_add(bytes as u64);
+        self.add(Self { tokens: (bytes as u64).div_ceil(BYTES_PER_TOKEN), pieces: 1 });
     }
 
-    /// About how many tokens that is; at least one for each piece.
+    /// How many tokens that is; at least one for each piece.
     #[must_use]
     pub fn tokens(&self) -> Tokens {
-        Tokens(self.bytes.div_ceil(BYTES_PER_TOKEN).max(self.pieces))
+        Tokens(self.tokens.max(self.pieces))
     }
 
     /// Adds what another piece has.
     pub fn add(&mut self, other: Self) {
-        self.bytes = self.bytes.saturating_add(other.bytes);
+        self.tokens = self.tokens.saturating_add(other.tokens);
         self.pieces += other.pieces;
     }
 }
 
-impl TextSink for Seen {
+/// A piece of output that is being read.
+struct Reading<'c> {
+    seen: Seen,
+    counter: &'c mut OutputCounter,
+}
+
+impl TextSink for Reading<'_> {
     fn text(&mut self, text: &str) {
-        self.bytes = self.bytes.saturating_add(text.len() as u64);
-        self.pieces = u64::from(self.bytes > 0);
+        if !text.is_empty() {
+            self.seen.tokens = self.seen.tokens.saturating_add(self.counter.count(text));
+            self.seen.pieces = 1;
+        }
     }
 
     fn skips(&self, key: &str) -> bool {
@@ -96,7 +126,7 @@ impl Members<'_> {
             object(inner.usage?.get())
         };
         let own = self.usage.and_then(|usage| object(usage.get()));
-        own.or_else(|| nested(self.x_groq)).or_else(|| nested(self.response))
+        own.or_else(|| nested(self.x_groq)).or_else(|| nested(self.response)).filter(Usage::says_something)
     }
 
     fn has_error(&self) -> bool {
@@ -105,11 +135,11 @@ impl Members<'_> {
 }
 
 /// The output in a piece of JSON.
-fn seen_in(json: &str) -> Seen {
-    let mut piece = Seen::default();
+fn seen_in(json: &str, counter: &mut OutputCounter) -> Seen {
+    let mut reading = Reading { seen: Seen::default(), counter };
     // A raw value is JSON already.
-    let _ = walk(json, &mut piece);
-    piece
+    let _ = walk(json, &mut reading);
+    reading.seen
 }
 
 /// What one event of a stream says.
@@ -132,7 +162,7 @@ pub struct Chunk {
 impl Chunk {
     /// Reads an event of a stream by its name and data.
     #[must_use]
-    pub fn read(event: Option<&str>, data: &str) -> Self {
+    pub fn read(event: Option<&str>, data: &str, counter: &mut OutputCounter) -> Self {
         let data = data.trim();
         if data == "[DONE]" {
             return Self { done: true, ..Self::default() };
@@ -150,20 +180,24 @@ impl Chunk {
         };
         let list = members.choices.map_or("[]", RawValue::get);
         match serde_json::from_str::<Vec<&RawValue>>(list) {
-            Ok(choices) => choices.iter().zip(0..).for_each(|(choice, place)| chunk.choice(choice.get(), place)),
+            Ok(choices) => {
+                for (choice, place) in choices.iter().zip(0..) {
+                    chunk.choice(choice.get(), place, counter);
+                }
+            }
             // Not a list, so nothing in it can be told apart; its length still counts.
-            Err(_) => chunk.seen.add(seen_in(list)),
+            Err(_) => chunk.seen.add(seen_in(list, counter)),
         }
         chunk
     }
 
     /// Takes one choice, the one at `place` of the list: where it has no usable index, that is its number.
-    fn choice(&mut self, json: &str, place: u64) {
+    fn choice(&mut self, json: &str, place: u64, counter: &mut OutputCounter) {
         let Some(choice) = object::<Choice<'_>>(json) else {
-            return self.seen.add(seen_in(json));
+            return self.seen.add(seen_in(json, counter));
         };
         for part in [choice.delta, choice.text].into_iter().flatten() {
-            self.seen.add(seen_in(part.get()));
+            self.seen.add(seen_in(part.get(), counter));
         }
         if choice.finish_reason.is_some_and(|reason| reason.get() != "null") {
             self.finished.push(choice.index.and_then(|index| index.get().parse().ok()).unwrap_or(place));
@@ -194,7 +228,7 @@ impl Completion {
     ///
     /// # Errors
     /// If it is not a chat completion.
-    pub fn read(body: &[u8]) -> Result<Self, NotACompletion> {
+    pub fn read(body: &[u8], counter: &mut OutputCounter) -> Result<Self, NotACompletion> {
         let body = core::str::from_utf8(body).map_err(|_| NotACompletion::Invalid)?;
         let members: Members<'_> = object(body).ok_or(NotACompletion::Invalid)?;
         if members.has_error() {
@@ -202,9 +236,7 @@ impl Completion {
         }
         let choices =
             members.choices.filter(|choices| choices.get().starts_with('[')).ok_or(NotACompletion::Invalid)?;
-        let mut seen = Seen::default();
-        walk(choices.get(), &mut seen).map_err(|_| NotACompletion::Invalid)?;
-        Ok(Self { usage: members.usage(), seen })
+        Ok(Self { usage: members.usage(), seen: seen_in(choices.get(), counter) })
     }
 }
 
@@ -216,31 +248,38 @@ fn is_empty_list(json: &str) -> bool {
 mod tests {
     use super::*;
 
+    fn read(event: Option<&str>, data: &str) -> Chunk {
+        Chunk::read(event, data, &mut OutputCounter::new(Some(Encoding::O200k)))
+    }
+
+    fn whole(body: &[u8]) -> Result<Completion, NotACompletion> {
+        Completion::read(body, &mut OutputCounter::new(None))
+    }
+
     #[test]
     fn a_chunk_says_what_is_in_it() {
-        let role = Chunk::read(
+        let role = read(
             None,
             r#"{"choices":[{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":null}],"usage":null}"#,
         );
         assert_eq!(role, Chunk::default());
-        let text =
-            Chunk::read(None, r#"{"choices":[{"index":1,"delta":{"content":"caf\u00e9"},"finish_reason":"stop"}]}"#);
+        let text = read(None, r#"{"choices":[{"index":1,"delta":{"content":"caf\u00e9"},"finish_reason":"stop"}]}"#);
         assert_eq!((text.seen.tokens(), text.finished), (Tokens(2), vec![1]));
-        let tool = Chunk::read(
+        let tool = read(
             None,
             r#"{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"call_1","function":{"name":"f","arguments":"{}"}}]}}]}"#,
         );
-        assert_eq!(tool.seen, Seen { bytes: 3, pieces: 1 });
-        assert!(Chunk::read(None, " [DONE] ").done);
+        assert_eq!(tool.seen, Seen { tokens: 2, pieces: 1 });
+        assert!(read(None, " [DONE] ").done);
     }
 
     #[test]
     fn only_an_event_of_nothing_but_usage_is_the_one_that_was_asked_for() {
-        let read = |data| Chunk::read(None, data).usage_only;
-        assert!(read(r#"{"choices":[ ],"usage":{"prompt_tokens":1}}"#));
-        assert!(!read(r#"{"choices":[],"prompt_filter_results":[]}"#));
-        assert!(!read(r#"{"choices":[],"usage":null}"#));
-        assert!(!read(r#"{"choices":[{"index":0,"delta":{}}],"usage":{"prompt_tokens":1}}"#));
+        let only = |data| read(None, data).usage_only;
+        assert!(only(r#"{"choices":[ ],"usage":{"prompt_tokens":1}}"#));
+        assert!(!only(r#"{"choices":[],"prompt_filter_results":[]}"#));
+        assert!(!only(r#"{"choices":[],"usage":null}"#));
+        assert!(!only(r#"{"choices":[{"index":0,"delta":{}}],"usage":{"prompt_tokens":1}}"#));
     }
 
     #[test]
@@ -250,7 +289,7 @@ mod tests {
             r#"{"x_groq":{"usage":{"prompt_tokens":7,"completion_tokens":1}}}"#,
             r#"{"response":{"usage":{"input_tokens":7,"output_tokens":1}},"usage":null}"#,
         ] {
-            assert_eq!(Chunk::read(None, data).usage.and_then(|usage| usage.input()), Some(Tokens(7)), "{data}");
+            assert_eq!(read(None, data).usage.and_then(|usage| usage.input()), Some(Tokens(7)), "{data}");
         }
     }
 
@@ -261,34 +300,34 @@ mod tests {
             r#"{"index":"0","delta":{"content":"Volga"},"finish_reason":"stop"}"#,
             r#"{"index":0.0,"delta":{"content":"Volga"},"finish_reason":"stop"}"#,
         ] {
-            let chunk = Chunk::read(None, &format!(r#"{{"choices":[{choice}]}}"#));
-            assert_eq!((chunk.seen, chunk.finished), (Seen { bytes: 5, pieces: 1 }, vec![0]), "{choice}");
+            let chunk = read(None, &format!(r#"{{"choices":[{choice}]}}"#));
+            assert_eq!((chunk.seen, chunk.finished), (Seen { tokens: 2, pieces: 1 }, vec![0]), "{choice}");
         }
         for choices in [r#"["Volga"]"#, r#"{"0":"Volga"}"#, r#""Volga""#] {
-            let chunk = Chunk::read(None, &format!(r#"{{"choices":{choices}}}"#));
-            assert_eq!(chunk.seen.bytes, 5, "{choices}");
+            let chunk = read(None, &format!(r#"{{"choices":{choices}}}"#));
+            assert_eq!(chunk.seen.tokens, 2, "{choices}");
         }
-        assert_eq!(Chunk::read(None, "[1,2]"), Chunk::default());
-        assert_eq!(Chunk::read(None, r#"{"usage":[1,2,3]}"#).usage, None);
+        assert_eq!(read(None, "[1,2]"), Chunk::default());
+        assert_eq!(read(None, r#"{"usage":[1,2,3]}"#).usage, None);
     }
 
     #[test]
     fn errors_are_told_from_chunks() {
-        assert!(Chunk::read(None, r#"{"error":{"message":"no"}}"#).error);
-        assert!(Chunk::read(Some("error"), "no json").error);
-        assert!(!Chunk::read(None, r#"{"error":null,"choices":[]}"#).error);
-        assert!(!Chunk::read(None, r#"{"choices":[{"delta":{"cont"#).error);
+        assert!(read(None, r#"{"error":{"message":"no"}}"#).error);
+        assert!(read(Some("error"), "no json").error);
+        assert!(!read(None, r#"{"error":null,"choices":[]}"#).error);
+        assert!(!read(None, r#"{"choices":[{"delta":{"cont"#).error);
     }
 
     #[test]
     fn a_whole_answer_is_a_json_object_with_choices() {
-        let ok = Completion::read(br#"{"choices":[{"index":0,"message":{"role":"assistant","content":"Volga"}}]}"#);
+        let ok = whole(br#"{"choices":[{"index":0,"message":{"role":"assistant","content":"Volga"}}]}"#);
         assert_eq!(ok.map(|completion| completion.seen.tokens()), Ok(Tokens(2)));
         for body in
             ["", "[]", "[1,2]", "[null,[{}],[9,0,4]]", "{}", "<html>", r#"{"choices":null}"#, r#"{"choices":[{"mess"#]
         {
-            assert_eq!(Completion::read(body.as_bytes()), Err(NotACompletion::Invalid), "{body}");
+            assert_eq!(whole(body.as_bytes()), Err(NotACompletion::Invalid), "{body}");
         }
-        assert_eq!(Completion::read(br#"{"error":{"code":1302},"choices":[]}"#), Err(NotACompletion::Error));
+        assert_eq!(whole(br#"{"error":{"code":1302},"choices":[]}"#), Err(NotACompletion::Error));
     }
 }

@@ -10,6 +10,8 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess,
 pub trait TextSink {
     /// A text: a string value, or the digits of a number.
     fn text(&mut self, text: &str);
+    /// The name of a member that is walked into.
+    fn key(&mut self, _: &str) {}
     /// Whether the member called `key` is passed over.
     fn skips(&self, key: &str) -> bool;
     /// A member was passed over; `null` says that there was nothing in it.
@@ -97,6 +99,7 @@ impl<'de, S: TextSink> Visitor<'de> for Texts<'_, S> {
                 let null = map.next_value::<Option<IgnoredAny>>()?.is_none();
                 self.sink.skipped(&key, null);
             } else {
+                self.sink.key(&key);
                 map.next_value_seed(Texts { sink: &mut *self.sink, object: false })?;
             }
         }

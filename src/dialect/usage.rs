@@ -57,6 +57,12 @@ impl Usage {
         Tokens(details.or(self.prompt_cache_hit_tokens.0).unwrap_or(0))
     }
 
+    /// Whether it says anything at all; an empty one must not replace what was said before.
+    #[must_use]
+    pub fn says_something(&self) -> bool {
+        self.input().is_some() || self.output().is_some()
+    }
+
     /// All counts, if both what was read and what was written was said.
     #[must_use]
     pub fn counts(&self) -> Option<TokenCount> {

@@ -22,6 +22,12 @@ use crate::policy::Placement;
 use ports::EdgePorts;
 use stream::StreamClient;
 
+/// Called by the platform once per isolate: a panic, which ends it, says in the log where it was.
+#[event(start)]
+fn start() {
+    console_error_panic_hook::set_once();
+}
+
 /// Called by the platform for every request.
 #[event(fetch)]
 async fn fetch(request: Request, env: Env, context: Context) -> worker::Result<Response> {

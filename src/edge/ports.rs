@@ -9,7 +9,7 @@ use web_sys::{AbortController, Headers, Request, RequestInit, RequestRedirect, R
 use worker::Context;
 
 use super::bounded::bounded;
-use super::js::{Dataset, console_error, console_log, global_fetch, member, now, random_uuid};
+use super::js::{Dataset, console_error, console_log, global_fetch, member, now, random_uuid, thrown};
 use super::stream::ReadBody;
 use super::{d1, limiter, visitors};
 use crate::auth::Subject;
@@ -53,6 +53,12 @@ impl EdgePorts {
     pub(super) fn new(env: JsValue, request: Request, placement: Placement, context: Rc<Context>) -> Self {
         let headers = request.headers();
         Self { env, request, headers, placement, context, memory: MEMORY.with(Rc::clone) }
+    }
+
+    /// A call that did not go out; the cause is for the log.
+    fn unsent(&self, fault: &JsValue) -> SendFault {
+        self.warn(&format!("the upstream was not reached: {}", thrown(fault)));
+        SendFault::Unreachable
     }
 
     /// The caller's request.
@@ -100,16 +106,16 @@ impl Ports for EdgePorts {
         limiter::ask((&self.env, &self.request), &self.placement, (subject, command), within).await
     }
 
-    async fn send(&self, request: &UpstreamRequest, within: Wait) -> Result<UpstreamReply<ReadBody>, SendFault> {
-        let (outgoing, abort) = outgoing(request).map_err(|_| SendFault::Unreachable)?;
+    async fn send(&self, request: UpstreamRequest, within: Wait) -> Result<UpstreamReply<ReadBody>, SendFault> {
+        let (outgoing, abort) = outgoing(request).map_err(|fault| self.unsent(&fault))?;
         let answering = async { JsFuture::from(global_fetch(&outgoing)?).await };
         match bounded(answering, within).await {
             None => {
                 abort.abort();
                 Err(SendFault::TimedOut)
             }
-            Some(Err(_)) => Err(SendFault::Unreachable),
-            Some(Ok(response)) => reply(&response.unchecked_into(), abort).map_err(|_| SendFault::Unreachable),
+            Some(Err(fault)) => Err(self.unsent(&fault)),
+            Some(Ok(response)) => reply(&response.unchecked_into(), abort).map_err(|fault| self.unsent(&fault)),
         }
     }
 
@@ -170,19 +176,20 @@ impl Ports for EdgePorts {
     }
 }
 
-fn outgoing(request: &UpstreamRequest) -> Result<(Request, AbortController), JsValue> {
+fn outgoing(request: UpstreamRequest) -> Result<(Request, AbortController), JsValue> {
+    let UpstreamRequest { url, headers: wanted, body } = request;
     let headers = Headers::new()?;
-    for (name, value) in &request.headers {
+    for (name, value) in &wanted {
         headers.set(name, value)?;
     }
     let abort = AbortController::new()?;
     let init = RequestInit::new();
     init.set_method("POST");
     init.set_headers(&headers);
-    init.set_body(&Uint8Array::from(request.body.as_bytes()));
+    init.set_body(&Uint8Array::from(body.as_bytes()));
     init.set_redirect(RequestRedirect::Manual);
     init.set_signal(Some(&abort.signal()));
-    Ok((Request::new_with_str_and_init(&request.url, &init)?, abort))
+    Ok((Request::new_with_str_and_init(&url, &init)?, abort))
 }
 
 fn reply(response: &Response, abort: AbortController) -> Result<UpstreamReply<ReadBody>, JsValue> {

@@ -15,7 +15,7 @@ use super::relay::{Relay, first_event};
 use crate::auth::Principal;
 use crate::dialect::chat::ChatRequest;
 use crate::limit::account::{HoldId, Snapshot, Verdict};
-use crate::limit::outbox::Entitled;
+use crate::limit::outbox::Booking;
 use crate::limit::protocol::{Command, Reply};
 use crate::policy::{OnUnavailable, Plan, Policy};
 use crate::rejection::{Rejection, UpstreamFault};
@@ -91,26 +91,29 @@ pub async fn complete<'p, P: Ports>(
     record.model = Some(priced.named.sent_as.clone());
     let upstream = policy.upstream(priced.named.model).ok_or(Rejection::PolicyInvalid)?;
     // 4
-    let entitled = day::entitled(policy, (&principal, plan), record.at);
-    let gate = day::gate(policy, plan, entitled.as_ref(), priced.estimate);
-    if let Some(refusal) = gate.as_ref().and_then(|gate| day::remembered(ports, gate)) {
-        return Err(Rejection::DayLimited(refusal).into());
+    let booking = day::booking(policy, (&principal, plan), record.at);
+    let gate = day::gate(policy, plan, booking.as_ref(), priced.estimate);
+    if let Some(rejection) = gate.as_ref().and_then(|gate| day::refused_before(ports, gate)) {
+        return Err(rejection.into());
     }
-    let (mut hold, snapshot) = reserve(policy, ports, (&principal, plan), (&priced, entitled), record).await?;
+    let (mut hold, snapshot) = reserve(policy, ports, (&principal, plan), (&priced, booking), record).await?;
     // 5
-    if let Some(gate) = &gate {
-        match day::count(policy, ports, gate).await {
-            Ok(counted) => hold.counted = counted,
-            Err(rejection) => {
-                return Err(Refused { rejection, snapshot: Some(snapshot), hold: Some((hold, false)) });
-            }
-        }
+    if let Some(gate) = &gate
+        && let Err(rejection) = day::count(policy, ports, gate, &mut hold).await
+    {
+        return Err(Refused { rejection, snapshot: Some(snapshot), hold: Some((hold, false)) });
     }
     // 6
+    let counter = priced.output_counter(&policy.counting);
     let ask_usage = request.stream && upstream.stream_usage;
     let sent = request.body_for(&priced.forwarding(ask_usage));
-    let mut meter = Meter::new(request.candidates, ask_usage && !request.usage_asked);
-    let forwarded = match forward(ports, upstream, sent, &policy.bounds).await {
+    let mut meter =
+        Meter::new((request.candidates, ask_usage && !request.usage_asked), counter.clone(), upstream.key.clone());
+    // The caller's body is not needed any more, and an answer may take minutes.
+    drop(request);
+    drop(body);
+    let bounds = (&policy.bounds, hold.record.at.after(policy.bounds.hold));
+    let forwarded = match forward(ports, upstream, sent, bounds, counter).await {
         Ok(Forwarded::Stream { headers, mut body, first }) => {
             first_event(&mut body, &mut meter, first).await.map(|()| Forwarded::Stream { headers, body, first })
         }
@@ -121,7 +124,7 @@ pub async fn complete<'p, P: Ports>(
         Err(fault) => Err(upstream_failed(ports, fault, hold, snapshot)),
         Ok(Forwarded::Whole { headers, body, completion }) => {
             let hold = answered(ports, hold);
-            let ending = Ending::Settle(priced.charge(completion.usage, completion.seen));
+            let ending = Ending::Settle(priced.charge(completion.usage, completion.seen, true));
             Ok(Completed::Whole { headers, body, snapshot, hold: Box::new((hold, ending)) })
         }
         Ok(Forwarded::Stream { headers, body, .. }) => {
@@ -156,7 +159,7 @@ async fn reserve<P: Ports>(
     policy: &Policy,
     ports: &P,
     (principal, plan): (&Principal, &Plan),
-    (priced, entitled): (&Priced<'_>, Option<Entitled>),
+    (priced, booking): (&Priced<'_>, Option<Booking>),
     record: &mut CallRecord,
 ) -> Result<(Hold, Snapshot), Refused> {
     let (subject, now) = (&principal.subject, ports.now());
@@ -171,7 +174,7 @@ async fn reserve<P: Ports>(
         Hold { subject: subject.clone(), id: id.clone(), within: policy.bounds.limiter, counted: true, record }
     };
     let (estimate, time) = (priced.estimate, policy.bounds.hold);
-    let command = Command::Reserve { id: id.clone(), plan: object_plan.clone(), estimate, hold: time, entitled };
+    let command = Command::Reserve { id: id.clone(), plan: object_plan.clone(), estimate, hold: time, booking };
     let reply = ask_twice(ports, subject, &command, policy.bounds.limiter).await;
     record.limiter_ms = ports.now().since(record.at).0;
     let fault = match reply {

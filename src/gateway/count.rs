@@ -1,18 +1,20 @@
 //! `POST /v1/tokens/count`: what a call would be charged, before it is made.
 //!
-//! Invariant: it is read, counted and priced by the very functions that a call goes through, and it spends nothing.
+//! Invariant: it is read and priced by the very functions that a call goes through, asks what a call would ask, and
+//! spends nothing.
 
 use serde_json::{Value, json};
 
 use super::caller::caller;
 use super::complete::read_body;
+use super::day;
 use super::hold::ask_twice;
 use super::ports::{Ports, Unavailable};
 use super::price::{Count, Priced};
 use super::record::CallRecord;
 use super::views::unavailable;
 use crate::dialect::chat::ChatRequest;
-use crate::limit::account::{Denial, Snapshot, Verdict};
+use crate::limit::account::{Snapshot, Verdict};
 use crate::limit::protocol::{Command, Reply};
 use crate::policy::Policy;
 use crate::rejection::Rejection;
@@ -26,7 +28,9 @@ pub(super) async fn count<P: Ports>(
     let (principal, plan) = caller(policy, ports, record).await?;
     let body = read_body(ports, plan).await?;
     let request = ChatRequest::read(&body).map_err(Rejection::BadRequest)?;
-    let priced = Priced::of(policy, plan, &request, Count::Always)?;
+    let counted = Priced::of(policy, plan, &request, Count::Always)?;
+    // The call itself is counted less carefully where that could not change what it holds by much.
+    let priced = Priced::of(policy, plan, &request, Count::WhereItMatters)?;
     record.model = Some(priced.named.sent_as.clone());
     let command = Command::Check { plan: principal.object_plan(), estimate: priced.estimate };
     let (verdict, snapshot) = match ask_twice(ports, &principal.subject, &command, policy.bounds.limiter).await {
@@ -35,16 +39,24 @@ pub(super) async fn count<P: Ports>(
         Err(Unavailable(why)) => return Err(unavailable(ports, &why)),
     };
     let held = priced.estimate.0;
-    let (admitted, refusal) = match &verdict {
-        Verdict::Reserved { .. } | Verdict::Ended => (true, Value::Null),
-        Verdict::Wait(denial) => (false, refused(denial, Some(denial.wait.0))),
-        Verdict::NeverFits(denial) => (false, refused(denial, None)),
+    let rejection = match verdict {
+        Verdict::Wait(denial) => Some(Rejection::Limited(denial)),
+        Verdict::NeverFits(denial) => Some(Rejection::NeverFits(denial)),
+        Verdict::Reserved { .. } | Verdict::Ended => {
+            let booking = day::booking(policy, (&principal, plan), record.at);
+            match day::gate(policy, plan, booking.as_ref(), priced.estimate) {
+                Some(gate) => day::look(policy, ports, &gate).await?,
+                None => None,
+            }
+        }
     };
+    let refusal = rejection.as_ref().and_then(Rejection::limited_by);
+    let refusal = refusal.map(|(limit, wait)| json!({"limited_by": limit, "retry_after_ms": wait.map(|wait| wait.0)}));
     let body = json!({
         "object": "tokens.count",
         "model": priced.named.sent_as,
-        "input_tokens": priced.prompt.upper.0,
-        "input_tokens_at_least": priced.prompt.lower.0,
+        "input_tokens": counted.prompt.upper.0,
+        "input_tokens_at_least": counted.prompt.lower.0,
         "output_tokens_max": held.output.0,
         "hold": {
             "requests": held.requests,
@@ -53,13 +65,8 @@ pub(super) async fn count<P: Ports>(
             "nano_usd": held.usd.0,
             "usd": held.usd.to_string(),
         },
-        "admitted_now": admitted,
+        "admitted_now": refusal.is_none(),
         "refusal": refusal,
     });
     Ok((body, snapshot))
-}
-
-/// Which limit would refuse, and for how long; without a wait it always would.
-fn refused(denial: &Denial, wait_ms: Option<u64>) -> Value {
-    json!({"limited_by": denial.limit.label(), "retry_after_ms": wait_ms})
 }

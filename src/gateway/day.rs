@@ -3,20 +3,21 @@
 //! Invariant: it is asked after the caller's own limits have admitted the call and before anything goes upstream; what
 //! cannot be counted is refused, unless the policy says in writing how many may pass.
 
+use super::hold::Hold;
 use super::memory::Unchecked;
 use super::ports::{Ports, Unavailable};
 use crate::auth::Principal;
-use crate::ledger::{DayCaps, DayRefusal, Gate, GateVerdict};
+use crate::ledger::{DayCaps, Gate, GateVerdict, SITE_KEY};
 use crate::limit::Estimate;
-use crate::limit::outbox::Entitled;
+use crate::limit::outbox::Booking;
 use crate::policy::{LedgerRules, OnUnavailable, Plan, Policy};
 use crate::rejection::Rejection;
 use crate::time::{UnixMillis, UtcDay};
 
 /// Where a call is recorded, and whether the gate counts it; nothing where the policy has no ledger.
-pub(super) fn entitled(policy: &Policy, (principal, plan): (&Principal, &Plan), now: UnixMillis) -> Option<Entitled> {
+pub(super) fn booking(policy: &Policy, (principal, plan): (&Principal, &Plan), now: UnixMillis) -> Option<Booking> {
     let rules = policy.ledger.as_ref()?;
-    Some(Entitled {
+    Some(Booking {
         day: UtcDay::of(now),
         key: principal.ledger_key(),
         plan: plan.name.clone(),
@@ -27,16 +28,16 @@ pub(super) fn entitled(policy: &Policy, (principal, plan): (&Principal, &Plan), 
 }
 
 /// The question to the gate, if the call has to be counted.
-pub(super) fn gate(policy: &Policy, plan: &Plan, entitled: Option<&Entitled>, estimate: Estimate) -> Option<Gate> {
-    let (rules, entitled) = policy.ledger.as_ref().zip(entitled.filter(|entitled| entitled.gated))?;
+pub(super) fn gate(policy: &Policy, plan: &Plan, booking: Option<&Booking>, estimate: Estimate) -> Option<Gate> {
+    let (rules, booking) = policy.ledger.as_ref().zip(booking.filter(|booking| booking.gated))?;
     Some(Gate {
-        day: entitled.day,
-        key: entitled.key.clone(),
-        plan: entitled.plan.clone(),
+        day: booking.day,
+        key: booking.key.clone(),
+        plan: booking.plan.clone(),
         estimate: estimate.0.usd,
         own: plan.daily,
         site: site_of(rules, plan),
-        counts_for_site: entitled.for_site,
+        counts_for_site: booking.for_site,
     })
 }
 
@@ -48,13 +49,32 @@ fn counts_for_site(rules: &LedgerRules, plan: &Plan) -> bool {
     !rules.exempt.contains(&plan.name)
 }
 
-/// The refusal that this isolate remembers.
-pub(super) fn remembered<P: Ports>(ports: &P, gate: &Gate) -> Option<DayRefusal> {
-    ports.memory().day_refusal(gate, ports.now())
+/// What can be said without asking: that the call never fits a day, or what the gate has said a moment ago.
+pub(super) fn refused_before<P: Ports>(ports: &P, gate: &Gate) -> Option<Rejection> {
+    if let Some(denial) = gate.never_fits() {
+        return Some(Rejection::NeverFits(denial));
+    }
+    ports.memory().day_refusal(gate, ports.now()).map(Rejection::DayLimited)
 }
 
-/// Counts the call. Whether it was counted: one that the policy lets pass all the same was not, as far as is known.
-pub(super) async fn count<P: Ports>(policy: &Policy, ports: &P, gate: &Gate) -> Result<bool, Rejection> {
+/// What the gate would say now, without counting.
+pub(super) async fn look<P: Ports>(policy: &Policy, ports: &P, gate: &Gate) -> Result<Option<Rejection>, Rejection> {
+    if let Some(rejection) = refused_before(ports, gate) {
+        return Ok(Some(rejection));
+    }
+    let within = policy.bounds.ledger;
+    let unavailable = |fault: Unavailable| {
+        ports.warn(&format!("the ledger is not available: {}", fault.0));
+        Rejection::LimiterUnavailable
+    };
+    let own = ports.row(gate.day, &gate.key, within).await.map_err(unavailable)?;
+    let site = ports.row(gate.day, SITE_KEY, within).await.map_err(unavailable)?;
+    Ok(gate.refusal(own.as_ref(), site.as_ref(), ports.now()).map(Rejection::DayLimited))
+}
+
+/// Counts the call of `hold`, which notes whether it was: one that the policy lets pass all the same was not, as far as is
+/// known.
+pub(super) async fn count<P: Ports>(policy: &Policy, ports: &P, gate: &Gate, hold: &mut Hold) -> Result<(), Rejection> {
     let now = ports.now();
     let answered = ports.count(gate, policy.bounds.ledger).await;
     let verdict = answered.and_then(|rows| {
@@ -65,7 +85,7 @@ pub(super) async fn count<P: Ports>(policy: &Policy, ports: &P, gate: &Gate) -> 
             if prune && let Some(rules) = &policy.ledger {
                 ports.prune(gate.day, rules);
             }
-            Ok(true)
+            Ok(())
         }
         Ok(GateVerdict::Refused(refusal)) => {
             ports.memory().remember_day(gate, refusal, now);
@@ -77,7 +97,9 @@ pub(super) async fn count<P: Ports>(policy: &Policy, ports: &P, gate: &Gate) -> 
                 Some(OnUnavailable::Open { per_minute })
                     if ports.memory().may_pass_unchecked(Unchecked::Ledger, per_minute, now) =>
                 {
-                    Ok(false)
+                    hold.counted = false;
+                    hold.record.unchecked = true;
+                    Ok(())
                 }
                 _ => Err(Rejection::LimiterUnavailable),
             }

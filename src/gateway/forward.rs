@@ -6,7 +6,7 @@
 use super::header_policy::{reply_headers, request_headers};
 use super::ports::{Body, Piece, Ports, SendFault, UpstreamReply, UpstreamRequest};
 use crate::dialect::fault::error_of;
-use crate::dialect::reply::{Completion, NotACompletion};
+use crate::dialect::reply::{Completion, NotACompletion, OutputCounter};
 use crate::policy::{Bounds, Upstream};
 use crate::rejection::UpstreamFault;
 use crate::time::{UnixMillis, Wait, parse_retry_after};
@@ -15,6 +15,10 @@ use crate::time::{UnixMillis, Wait, parse_retry_after};
 const OPERATION: &str = "/chat/completions";
 /// The largest answer that is read whole; a Worker has 128 MB for all its calls.
 const ANSWER_MAX: usize = 16 * 1024 * 1024;
+/// How long before its deadline a hold is settled at the latest.
+const MARGIN: Wait = Wait::seconds(5);
+/// How long the words of a failure are waited for, which nobody but the log is told.
+const WORDS_WAIT: Wait = Wait(500);
 /// The largest error that is read.
 const ERROR_MAX: usize = 64 * 1024;
 
@@ -41,12 +45,13 @@ pub(super) enum Forwarded<B> {
     },
 }
 
-/// Sends `body` to `upstream`.
+/// Sends `body` to `upstream`. An answer that is not streamed has to be there before `deadline`, when the hold ends.
 pub(super) async fn forward<P: Ports>(
     ports: &P,
     upstream: &Upstream,
     body: String,
-    bounds: &Bounds,
+    (bounds, deadline): (&Bounds, UnixMillis),
+    mut counter: OutputCounter,
 ) -> Result<Forwarded<P::Body>, UpstreamFault> {
     let sent_at = ports.now();
     let request = UpstreamRequest {
@@ -54,14 +59,14 @@ pub(super) async fn forward<P: Ports>(
         headers: request_headers(upstream, |name| ports.header(name)),
         body,
     };
-    let mut reply = ports.send(&request, bounds.first_byte).await.map_err(|fault| match fault {
+    let mut reply = ports.send(request, bounds.first_byte).await.map_err(|fault| match fault {
         SendFault::Unreachable => UpstreamFault::Unreachable,
         SendFault::TimedOut => UpstreamFault::Timeout,
     })?;
     let first = Wait(bounds.first_byte.0.saturating_sub(ports.now().since(sent_at).0).max(1));
     if !(200..300).contains(&reply.status) {
         let secret = upstream.key.as_ref().map(|key| key.0.as_str());
-        return Err(refusal(ports.now(), &mut reply, (first, bounds.idle), secret).await);
+        return Err(refusal(ports, &mut reply, (first, bounds.idle), secret).await);
     }
     let kind = reply.header("content-type").unwrap_or_default().trim_start().to_ascii_lowercase();
     let stream = kind.starts_with("text/event-stream");
@@ -69,60 +74,71 @@ pub(super) async fn forward<P: Ports>(
     if stream {
         return Ok(Forwarded::Stream { headers, body: reply.body, first });
     }
-    let body = read_whole(&mut reply.body, ANSWER_MAX, (first, bounds.idle)).await?;
-    let completion = Completion::read(&body).map_err(|why| match why {
+    let left = || Wait(deadline.since(ports.now()).0.saturating_sub(MARGIN.0));
+    let body = read_whole(&mut reply.body, ANSWER_MAX, (first, bounds.idle), left).await?;
+    let completion = Completion::read(&body, &mut counter).map_err(|why| match why {
         NotACompletion::Invalid => UpstreamFault::Invalid,
         NotACompletion::Error => UpstreamFault::Failed { status: reply.status },
     })?;
     Ok(Forwarded::Whole { headers, body, completion })
 }
 
-/// What an answer without success means for the caller.
-async fn refusal<B: Body>(
-    now: UnixMillis,
-    reply: &mut UpstreamReply<B>,
-    bounds: (Wait, Wait),
+/// What an answer without success means for the caller. What it says of the operator's account goes to the log alone.
+async fn refusal<P: Ports>(
+    ports: &P,
+    reply: &mut UpstreamReply<P::Body>,
+    (first, idle): (Wait, Wait),
     secret: Option<&str>,
 ) -> UpstreamFault {
     let status = reply.status;
+    let told = matches!(status, 400..=499) && !matches!(status, 401..=403 | 407);
+    let patience = if told { first } else { WORDS_WAIT };
+    let until = ports.now().after(patience);
+    let left = || if told { patience } else { until.since(ports.now()).max(Wait(1)) };
+    let body = read_whole(&mut reply.body, ERROR_MAX, (patience, idle.min(patience)), left).await.unwrap_or_default();
+    let error = error_of(&body, status, secret);
+    if told {
+        let wait = reply.header("retry-after").and_then(|value| parse_retry_after(value, ports.now()));
+        return if status == 429 {
+            UpstreamFault::Limited { error, wait }
+        } else {
+            UpstreamFault::Refused { status, error }
+        };
+    }
+    ports.warn(&format!("the upstream answered {status}: {}", error.message));
     match status {
         401 | 403 | 407 => UpstreamFault::Auth,
-        // The operator's account is the operator's business.
-        402 => UpstreamFault::Failed { status },
-        400..=499 => {
-            let error = match read_whole(&mut reply.body, ERROR_MAX, bounds).await {
-                Ok(body) => error_of(&body, status, secret),
-                Err(_) => error_of(b"", status, secret),
-            };
-            if status == 429 {
-                let wait = reply.header("retry-after").and_then(|value| parse_retry_after(value, now));
-                return UpstreamFault::Limited { error, wait };
-            }
-            UpstreamFault::Refused { status, error }
-        }
         // A redirect would send our credential elsewhere.
         100..=399 => UpstreamFault::Invalid,
+        // The operator's account is the operator's business.
         _ => UpstreamFault::Failed { status },
     }
 }
 
-/// Reads a body to its end.
-async fn read_whole(body: &mut impl Body, max: usize, (first, idle): (Wait, Wait)) -> Result<Vec<u8>, UpstreamFault> {
+/// Reads a body to its end, for as long as `left` says that there is time.
+async fn read_whole(
+    body: &mut impl Body,
+    max: usize,
+    (first, idle): (Wait, Wait),
+    left: impl Fn() -> Wait,
+) -> Result<Vec<u8>, UpstreamFault> {
     let mut whole = Vec::new();
     let mut within = first;
     loop {
-        match body.next(within).await {
-            Piece::Bytes(bytes) if whole.len() + bytes.len() <= max => whole.extend_from_slice(&bytes),
-            Piece::End => return Ok(whole),
-            Piece::TimedOut => {
-                body.cancel();
-                return Err(UpstreamFault::Timeout);
-            }
-            Piece::Bytes(_) | Piece::Broken => {
-                body.cancel();
-                return Err(UpstreamFault::Invalid);
-            }
-        }
-        within = idle;
+        let fault = match left() {
+            Wait(0) => UpstreamFault::Timeout,
+            left => match body.next(within.min(left)).await {
+                Piece::Bytes(bytes) if whole.len() + bytes.len() <= max => {
+                    whole.extend_from_slice(&bytes);
+                    within = idle;
+                    continue;
+                }
+                Piece::End => return Ok(whole),
+                Piece::TimedOut => UpstreamFault::Timeout,
+                Piece::Bytes(_) | Piece::Broken => UpstreamFault::Invalid,
+            },
+        };
+        body.cancel();
+        return Err(fault);
     }
 }

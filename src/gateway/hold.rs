@@ -64,13 +64,15 @@ impl Hold {
         ports.log(&self.record);
     }
 
-    /// Keeps the hold open for longer. A failure is no harm: it then ends at its deadline, and the settlement corrects
-    /// it within the grace period.
-    pub async fn extend<P: Ports>(&self, ports: &P, hold: Wait) {
+    /// Keeps the hold open for longer; whether that was answered. A failure is no harm: the hold then ends at its
+    /// deadline, and the settlement corrects it within the grace period.
+    pub async fn extend<P: Ports>(&self, ports: &P, hold: Wait) -> bool {
         let command = Command::Extend { id: self.id.clone(), hold };
-        if let Err(Unavailable(why)) = ask_twice(ports, &self.subject, &command, self.within).await {
+        let extended = ask_twice(ports, &self.subject, &command, self.within).await;
+        if let Err(Unavailable(why)) = &extended {
             ports.warn(&format!("call {}: the hold was not extended: {why}", self.id.0));
         }
+        extended.is_ok()
     }
 }
 

@@ -3,9 +3,13 @@
 //! Invariant: what is relayed is what came in, byte for byte, but for the usage event that we asked for and the client
 //! did not, and whatever comes after the end. An end that was not announced is told apart from one that was.
 
-use crate::dialect::reply::{Chunk, Seen};
+use std::borrow::Cow;
+
+use crate::dialect::fault::redacted;
+use crate::dialect::reply::{Chunk, OutputCounter, Seen};
 use crate::dialect::sse::{Frame, Framer, fields};
 use crate::dialect::usage::Usage;
+use crate::policy::Secret;
 
 /// How a stream stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,13 +42,16 @@ struct Tally {
     usage_event: bool,
     finished: Vec<u64>,
     seen: Seen,
+    counter: OutputCounter,
+    secret: Option<Secret>,
     stripped: bool,
 }
 
 impl Meter {
-    /// A meter for a stream of `candidates` answers; `strip` takes the usage event out.
+    /// A meter for a stream of `candidates` answers; `strip` takes the usage event out, and `secret` is what an error must
+    /// not repeat.
     #[must_use]
-    pub fn new(candidates: u64, strip: bool) -> Self {
+    pub fn new((candidates, strip): (u64, bool), counter: OutputCounter, secret: Option<Secret>) -> Self {
         let tally = Tally {
             strip,
             candidates,
@@ -53,6 +60,8 @@ impl Meter {
             usage_event: false,
             finished: Vec::new(),
             seen: Seen::default(),
+            counter,
+            secret,
             stripped: false,
         };
         Self { framer: Framer::default(), out: Vec::new(), tally }
@@ -94,6 +103,12 @@ impl Meter {
     #[must_use]
     pub fn may_lack_line_feed(&self) -> bool {
         self.framer.is_after_cr()
+    }
+
+    /// Whether the answer is whole: its terminal event has come, or at least a reason for every candidate.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.tally.is_whole()
     }
 
     /// How the stream stands.
@@ -138,7 +153,9 @@ impl Tally {
             }
             Frame::Event(bytes) => {
                 self.stripped = self.event(bytes);
-                if !self.stripped {
+                if self.stage == Stage::Failed {
+                    out.extend_from_slice(&self.cleaned(bytes));
+                } else if !self.stripped {
                     out.extend_from_slice(bytes);
                 }
                 return;
@@ -151,7 +168,7 @@ impl Tally {
     fn event(&mut self, bytes: &[u8]) -> bool {
         let fields = fields(bytes);
         let Some(data) = fields.data else { return false };
-        let chunk = Chunk::read(fields.event.as_deref(), &data);
+        let chunk = Chunk::read(fields.event.as_deref(), &data, &mut self.counter);
         self.usage = chunk.usage.or(self.usage);
         self.usage_event |= chunk.usage_only;
         self.seen.add(chunk.seen);
@@ -168,8 +185,19 @@ impl Tally {
         self.strip && chunk.usage_only
     }
 
+    /// An error as it may be sent on: as it is, unless it names the operator's account or repeats our credential.
+    fn cleaned<'b>(&self, bytes: &'b [u8]) -> Cow<'b, [u8]> {
+        let Ok(text) = core::str::from_utf8(bytes) else { return Cow::Borrowed(bytes) };
+        let cleaned = redacted(text, self.secret.as_ref().map(|secret| secret.0.as_str()));
+        if cleaned == text { Cow::Borrowed(bytes) } else { Cow::Owned(cleaned.into_bytes()) }
+    }
+
     fn is_whole(&self) -> bool {
-        self.stage == Stage::Done || self.usage_event || self.finished.len() as u64 >= self.candidates.max(1)
+        self.stage == Stage::Done || self.stage != Stage::Failed && self.has_ended()
+    }
+
+    fn has_ended(&self) -> bool {
+        self.usage_event || self.finished.len() as u64 >= self.candidates.max(1)
     }
 }
 
@@ -186,7 +214,7 @@ mod tests {
 
     /// What is relayed of `events`, how it stands, and whether it is whole.
     fn relayed(events: &[&str], strip: bool, size: usize) -> (String, Stage, bool) {
-        let mut meter = Meter::new(1, strip);
+        let mut meter = Meter::new((1, strip), OutputCounter::new(None), None);
         for chunk in events.concat().as_bytes().chunks(size) {
             meter.push(chunk);
         }
@@ -215,10 +243,19 @@ mod tests {
     }
 
     #[test]
+    fn an_error_names_no_account_and_no_key() {
+        let secret = Some(Secret("hush-1".to_owned()));
+        let mut meter = Meter::new((1, false), OutputCounter::new(None), secret);
+        meter.push(b"data: {\"error\":{\"message\":\"org-12 sent hush-1\"}}\n\n");
+        let sent_on = String::from_utf8(meter.take_out()).unwrap();
+        assert_eq!(sent_on, "data: {\"error\":{\"message\":\"[redacted] sent [redacted]\"}}\n\n");
+    }
+
+    #[test]
     fn the_ends_are_told_apart() {
         assert!(!relayed(&[ROLE, TEXT], false, 5).2);
         assert!(relayed(&[ROLE, TEXT, STOP], false, 5).2);
-        let mut two = Meter::new(2, false);
+        let mut two = Meter::new((2, false), OutputCounter::new(None), None);
         two.push(STOP.as_bytes());
         assert!(!two.finish());
     }
@@ -232,11 +269,11 @@ mod tests {
 
     #[test]
     fn output_is_seen_without_usage() {
-        let mut meter = Meter::new(1, true);
+        let mut meter = Meter::new((1, true), OutputCounter::new(None), None);
         meter.push(ROLE.as_bytes());
         assert!(!meter.seen().any() && meter.stage() == Stage::Going);
         meter.push(TEXT.as_bytes());
-        assert_eq!(meter.seen().tokens(), Tokens(2));
+        assert_eq!(meter.seen().tokens(), Tokens(3));
         assert_eq!(meter.usage(), None);
         meter.push(USAGE.as_bytes());
         assert_eq!(meter.usage().and_then(|usage| usage.output()), Some(Tokens(30)));

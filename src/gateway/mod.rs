@@ -161,6 +161,7 @@ impl Frame {
             Route::Visit => match visit::visit(policy, ports, &mut record).await {
                 Ok((body, cookie)) => {
                     (record.status, record.verdict) = (200, "ok");
+                    record.total_ms = ports.now().since(record.at).0;
                     ports.log(&record);
                     return frame.json(200, &body, vec![("set-cookie".to_owned(), cookie)]);
                 }
@@ -173,6 +174,7 @@ impl Frame {
         match answered {
             Ok((body, snapshot)) => {
                 (record.status, record.verdict) = (200, "ok");
+                record.total_ms = ports.now().since(record.at).0;
                 ports.log(&record);
                 frame.json(200, &body, rate_headers(&snapshot))
             }

@@ -31,7 +31,7 @@ pub trait Ports {
     async fn ask(&self, subject: &Subject, command: &Command, within: Wait) -> Result<Reply, Unavailable>;
 
     /// One call to an upstream; its answer's head has to come within the bound.
-    async fn send(&self, request: &UpstreamRequest, within: Wait) -> Result<UpstreamReply<Self::Body>, SendFault>;
+    async fn send(&self, request: UpstreamRequest, within: Wait) -> Result<UpstreamReply<Self::Body>, SendFault>;
 
     /// The day's gate: one atomic statement that checks and counts, bounded in time. It returns the rows as it left them:
     /// the caller's and the site's where it counted, the caller's alone where it refused.

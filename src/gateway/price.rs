@@ -5,8 +5,8 @@
 
 use crate::dialect::bad_request::BadRequest;
 use crate::dialect::chat::{ChatRequest, Forwarding};
-use crate::dialect::prompt::{PromptTokens, TextCounter};
-use crate::dialect::reply::Seen;
+use crate::dialect::prompt::{CountMethod, CountRules, PromptTokens, TextCounter};
+use crate::dialect::reply::{OutputCounter, Seen};
 use crate::dialect::usage::Usage;
 use crate::limit::{Charge, Estimate, Tokens};
 use crate::policy::{AboveMax, Model, NamedModel, Plan, Policy};
@@ -105,20 +105,30 @@ impl<'p> Priced<'p> {
         }
     }
 
-    /// The charge for an answer: its usage if that is whole, else what is known and, for the rest, what was seen.
+    /// A counter for the answer, in case its provider does not say what it used.
     #[must_use]
-    pub fn charge(&self, usage: Option<Usage>, seen: Seen) -> Charged {
+    pub fn output_counter(&self, rules: &CountRules) -> OutputCounter {
+        OutputCounter::new(self.named.model.count.encoding.filter(|_| rules.method == CountMethod::Exact))
+    }
+
+    /// The charge for an answer: its usage if that is there, else what is known and, for the rest, what was seen. Of an
+    /// answer that is not whole the usage may be a running one, so it is at least what was seen.
+    #[must_use]
+    pub fn charge(&self, usage: Option<Usage>, seen: Seen, whole: bool) -> Charged {
         let (ceiling, context) = (self.output_ceiling, self.named.model.count.context);
         let usage = usage.unwrap_or_default();
         let counts = usage.counts();
-        let known = counts.unwrap_or_else(|| TokenCount {
+        let mut known = counts.unwrap_or_else(|| TokenCount {
             input: usage.input().unwrap_or(self.estimate.0.input),
             cached_input: usage.cached_input(),
             output: usage.output().unwrap_or_else(|| seen.tokens().min(self.estimate.0.output)),
         });
+        if !whole {
+            known.output = known.output.max(seen.tokens().min(self.estimate.0.output));
+        }
         let believed = TokenCount { input: known.input.min(context), output: known.output.min(ceiling), ..known };
         let cost = self.named.model.price.cost(believed);
-        let charge = if counts.is_some() { Charge::Exact(cost) } else { Charge::AtLeast(cost) };
+        let charge = if whole && counts.is_some() { Charge::Exact(cost) } else { Charge::AtLeast(cost) };
         Charged { charge, implausible: believed != known }
     }
 }

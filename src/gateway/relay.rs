@@ -13,7 +13,7 @@ use super::ports::{Body, Client, Piece, Ports};
 use super::price::Priced;
 use crate::policy::{Bounds, OnDisconnect};
 use crate::rejection::UpstreamFault;
-use crate::time::{UnixMillis, Wait};
+use crate::time::Wait;
 
 /// How long the LF of a stream's last CRLF is waited for, where they were cut apart. A stream of CR alone ends this
 /// much later, after its client has had the end marker.
@@ -107,19 +107,21 @@ impl<B: Body> Relay<'_, B> {
 
     async fn relay<P: Ports>(&mut self, ports: &P, client: &mut impl Client) -> Stop {
         // The hold runs since the call was reserved, which was after it came in.
-        let mut extend_at = self.extend_at(self.hold.record.at);
+        let mut extend_at = self.hold.record.at.after(Wait(self.bounds.hold.0 / 2));
         loop {
             let out = self.meter.take_out();
-            // A client that takes nothing for as long as a hold lasts is gone for our purposes.
-            if !out.is_empty() && client.write(&out, self.bounds.hold).await.is_err() {
+            // A client that takes nothing for half as long as a hold lasts is gone for our purposes.
+            if !out.is_empty() && client.write(&out, Wait(self.bounds.hold.0 / 2)).await.is_err() {
                 return Stop::Left;
             }
             if matches!(self.meter.stage(), Stage::Done | Stage::Failed) {
                 return self.last_line_feed(client).await;
             }
             if ports.now() >= extend_at {
-                self.hold.extend(ports, self.bounds.hold).await;
-                extend_at = self.extend_at(ports.now());
+                // If it is lost, again soon: at the deadline the slot is gone.
+                let extended = self.hold.extend(ports, self.bounds.hold).await;
+                let part = if extended { 2 } else { 8 };
+                extend_at = ports.now().after(Wait(self.bounds.hold.0 / part));
             }
             let next = {
                 let next = pin!(self.body.next(self.bounds.idle));
@@ -136,7 +138,7 @@ impl<B: Body> Relay<'_, B> {
                 Piece::End => {
                     let whole = self.meter.finish();
                     let out = self.meter.take_out();
-                    if !out.is_empty() && client.write(&out, self.bounds.hold).await.is_err() {
+                    if !out.is_empty() && client.write(&out, self.bounds.idle).await.is_err() {
                         return Stop::Left;
                     }
                     return if whole || self.meter.stage() == Stage::Failed { Stop::Ended } else { Stop::Short };
@@ -183,10 +185,6 @@ impl<B: Body> Relay<'_, B> {
             // After a time-out the provider may have worked, so the day's count stays.
             return Ending::Release { give_back: stop != Stop::Silent };
         }
-        Ending::Settle(self.priced.charge(self.meter.usage(), self.meter.seen()))
-    }
-
-    fn extend_at(&self, now: UnixMillis) -> UnixMillis {
-        now.after(Wait(self.bounds.hold.0 / 2))
+        Ending::Settle(self.priced.charge(self.meter.usage(), self.meter.seen(), self.meter.is_whole()))
     }
 }

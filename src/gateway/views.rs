@@ -78,6 +78,9 @@ async fn today<P: Ports>(
     }))
 }
 
+/// What is said of visitors who cannot be told apart.
+const NO_SECRET: &str = "refused: the secret VISITOR_SECRET is missing";
+
 /// `GET /healthz`: whether calls can be let through, and if not, which part is broken.
 pub(super) async fn health<P: Ports>(policy: &Result<Policy, Faults>, ports: &P) -> (u16, Value) {
     let version = env!("CARGO_PKG_VERSION");
@@ -94,7 +97,7 @@ pub(super) async fn health<P: Ports>(policy: &Result<Policy, Faults>, ports: &P)
     };
     let visitors = match &policy.visitors {
         None => "none",
-        Some(Visitors { secret: None, .. }) => "refused: the secret VISITOR_SECRET is missing",
+        Some(Visitors { secret: None, .. }) => NO_SECRET,
         Some(_) => "ok",
     };
     let limiter = if ports.has_limiter() { "ok" } else { "unavailable: the binding LIMITER is missing" };
@@ -104,17 +107,19 @@ pub(super) async fn health<P: Ports>(policy: &Result<Policy, Faults>, ports: &P)
         Some(_) => "unavailable: the binding SHIELD is missing",
     };
     let status = match (limiter, ledger, shield) {
-        ("ok", "ok" | "none", "ok" | "none") => "ok",
+        ("ok", "ok" | "none", "ok" | "none") if visitors != NO_SECRET => "ok",
+        ("ok", "ok" | "none", "ok" | "none") => "visitors_refused",
         ("ok", "ok" | "none", _) => "shield_unavailable",
         ("ok", _, _) => "ledger_unavailable",
         _ => "limiter_unavailable",
     };
-    let parts = [("limiter", limiter), ("ledger", ledger), ("shield", shield), ("visitors", visitors)];
+    let each = [("limiter", limiter), ("ledger", ledger), ("shield", shield), ("visitors", visitors)];
     let mut body = json!({"status": status, "version": version});
     if let Some(body) = body.as_object_mut() {
-        body.extend(parts.map(|(part, how)| (part.to_owned(), Value::from(how))));
+        body.extend(each.map(|(part, how)| (part.to_owned(), Value::from(how))));
     }
-    (if status == "ok" { 200 } else { 503 }, body)
+    // Without visitors those who have keys can still call.
+    (if matches!(status, "ok" | "visitors_refused") { 200 } else { 503 }, body)
 }
 
 /// Whether the ledger answers; looked up at most every few seconds, since anybody may ask.
@@ -138,7 +143,7 @@ pub(super) fn unavailable<P: Ports>(ports: &P, why: &str) -> Rejection {
 }
 
 fn limit(balance: &Balance, snapshot: &Snapshot) -> Value {
-    let (limit, left) = (&balance.limit, balance.left(snapshot.open_holds));
+    let (limit, left) = (&balance.limit, balance.left());
     let capacity = limit.shape.capacity().0;
     let kind = match limit.shape {
         Shape::Bucket { .. } => "bucket",

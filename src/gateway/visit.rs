@@ -84,7 +84,7 @@ async fn take_one<P: Ports>(
     let (id, within) = (HoldId(record.id.clone()), policy.bounds.limiter);
     let one = Cost { requests: 1, ..Cost::default() };
     let (estimate, hold) = (Estimate(one), policy.bounds.limiter);
-    let command = Command::Reserve { id: id.clone(), plan: ISSUE.to_owned(), estimate, hold, entitled: None };
+    let command = Command::Reserve { id: id.clone(), plan: ISSUE.to_owned(), estimate, hold, booking: None };
     match ask_twice(ports, &principal.subject, &command, within).await {
         Ok(Reply::Reserve { verdict: Verdict::Reserved { .. }, .. }) => {}
         Ok(Reply::Reserve { verdict: Verdict::Wait(denial), .. }) => return Err(Rejection::Limited(denial)),

@@ -21,8 +21,8 @@ pub enum Spent {
     Bucket(Bucket),
     /// Of a calendar window.
     Window(Window),
-    /// Slots are counted by the open holds themselves.
-    Slots,
+    /// Slots that are taken, counted from the open holds whenever the balance is looked at.
+    Slots(Amount),
 }
 
 /// Whether an amount fits a limit.
@@ -96,7 +96,7 @@ impl Balance {
         self.spent = match self.spent {
             Spent::Bucket(bucket) => Spent::Bucket(bucket.take(amount)),
             Spent::Window(window) => Spent::Window(window.take(amount)),
-            Spent::Slots => Spent::Slots,
+            Spent::Slots(taken) => Spent::Slots(taken),
         };
     }
 
@@ -108,17 +108,19 @@ impl Balance {
                 let made_in = window_of(self.limit.shape).map_or(WindowIndex(0), |calendar| calendar.index_of(made_at));
                 Spent::Window(window.give_back(amount, made_in))
             }
-            Spent::Slots => Spent::Slots,
+            Spent::Slots(taken) => Spent::Slots(taken),
         };
     }
 
-    /// When `asked` fits, as of `at`, with `open` holds. An amount of zero fits always: a call that costs nothing is
-    /// not stopped by an empty balance.
+    /// When `asked` fits, as of `at`. An amount of zero fits always: a call that costs nothing is not stopped by an empty
+    /// balance.
     #[must_use]
-    pub fn fit(&self, asked: Amount, open: u64, at: UnixMillis) -> Fit {
+    pub fn fit(&self, asked: Amount, at: UnixMillis) -> Fit {
         let wait = match (self.spent, self.limit.shape) {
-            (Spent::Slots, Shape::Slots { amount: Amount(0) }) => None,
-            (Spent::Slots, Shape::Slots { amount }) => Some(if open < amount.0 { Wait::default() } else { SLOT_WAIT }),
+            (Spent::Slots(_), Shape::Slots { amount: Amount(0) }) => None,
+            (Spent::Slots(taken), Shape::Slots { amount }) => {
+                Some(if taken < amount { Wait::default() } else { SLOT_WAIT })
+            }
             _ if asked == Amount(0) => Some(Wait::default()),
             (Spent::Bucket(bucket), Shape::Bucket { burst, refill, per }) => {
                 bucket.wait_for(asked, Quota::new(burst, refill, per))
@@ -134,11 +136,11 @@ impl Balance {
         }
     }
 
-    /// What is left, with `open` holds; negative in debt.
+    /// What is left; negative in debt.
     #[must_use]
-    pub fn left(&self, open: u64) -> i64 {
+    pub fn left(&self) -> i64 {
         let spent = match self.spent {
-            Spent::Slots => open,
+            Spent::Slots(taken) => taken.0,
             _ => self.outstanding().0,
         };
         let left = i128::from(self.limit.shape.capacity().0) - i128::from(spent);
@@ -161,7 +163,7 @@ impl Balance {
         match self.spent {
             Spent::Bucket(bucket) => bucket.spent,
             Spent::Window(window) => window.used,
-            Spent::Slots => Amount(0),
+            Spent::Slots(_) => Amount(0),
         }
     }
 }
@@ -180,6 +182,6 @@ fn spent_of(shape: Shape, spent: Amount, at: UnixMillis) -> Spent {
             // All of it was spent before this count began, so a hold from before can still give it back.
             Spent::Window(Window { index: window.index_of(at), used: spent, owed: spent })
         }
-        Shape::Slots { .. } => Spent::Slots,
+        Shape::Slots { .. } => Spent::Slots(Amount(0)),
     }
 }

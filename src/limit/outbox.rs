@@ -25,7 +25,7 @@ const BATCH_MAX: usize = 32;
 
 /// Where, and how, a call is recorded.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Entitled {
+pub struct Booking {
     /// The day that the call counts for.
     pub day: UtcDay,
     /// The row: whose calls these are.
@@ -81,23 +81,22 @@ pub struct Batch {
 /// Calls that the object has refused since it last wrote. A refusal writes nothing, so these are lost if the object is
 /// put to sleep before it writes again.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Refusals(Vec<(Entitled, u64)>);
+pub struct Refusals(Vec<(Booking, u64)>);
 
 impl Refusals {
     /// Notes the outcome of a command.
     pub fn note(&mut self, command: &Command, reply: &Reply) {
-        let (Command::Reserve { entitled: Some(entitled), .. }, Reply::Reserve { verdict, .. }) = (command, reply)
-        else {
+        let (Command::Reserve { booking: Some(booking), .. }, Reply::Reserve { verdict, .. }) = (command, reply) else {
             return;
         };
         if !matches!(verdict, Verdict::Wait(_) | Verdict::NeverFits(_)) {
             return;
         }
-        let noted = self.0.iter_mut().find(|(noted, _)| noted.day == entitled.day && noted.key == entitled.key);
+        let noted = self.0.iter_mut().find(|(noted, _)| noted.day == booking.day && noted.key == booking.key);
         if let Some((_, calls)) = noted {
             *calls += 1;
         } else if self.0.len() < REFUSALS_MAX {
-            self.0.push((entitled.clone(), 1));
+            self.0.push((booking.clone(), 1));
         }
     }
 
@@ -108,7 +107,7 @@ impl Refusals {
     }
 
     /// Each row's.
-    pub fn iter(&self) -> impl Iterator<Item = &(Entitled, u64)> {
+    pub fn iter(&self) -> impl Iterator<Item = &(Booking, u64)> {
         self.0.iter()
     }
 }
@@ -186,29 +185,29 @@ impl Outbox {
 impl Entry {
     /// A change of nothing yet.
     #[must_use]
-    pub fn of(entitled: &Entitled) -> Self {
-        Self { day: entitled.day, key: entitled.key.clone(), plan: entitled.plan.clone(), ..Self::default() }
+    pub fn of(booking: &Booking) -> Self {
+        Self { day: booking.day, key: booking.key.clone(), plan: booking.plan.clone(), ..Self::default() }
     }
 
     /// A call that has ended with a charge, having been estimated.
     #[must_use]
-    pub fn settled(entitled: &Entitled, estimate: &Cost, charged: &Cost) -> Self {
-        let known = if entitled.gated { signed(estimate.usd.0) } else { 0 };
+    pub fn settled(booking: &Booking, estimate: &Cost, charged: &Cost) -> Self {
+        let known = if booking.gated { signed(estimate.usd.0) } else { 0 };
         let settled = Self {
-            calls: i64::from(!entitled.gated),
+            calls: i64::from(!booking.gated),
             counted: signed(charged.usd.0) - known,
             settled: 1,
             input: signed(charged.input.0),
             output: signed(charged.output.0),
             usd: signed(charged.usd.0),
-            ..Self::of(entitled)
+            ..Self::of(booking)
         };
-        settled.for_site(entitled)
+        settled.for_site(booking)
     }
 
     /// A correction of a call that was recorded at `before` and did cost `after`.
     #[must_use]
-    pub fn corrected(entitled: &Entitled, before: &Cost, after: &Cost) -> Self {
+    pub fn corrected(booking: &Booking, before: &Cost, after: &Cost) -> Self {
         let difference = |after: u64, before: u64| signed(after) - signed(before);
         let usd = difference(after.usd.0, before.usd.0);
         let corrected = Self {
@@ -216,27 +215,27 @@ impl Entry {
             input: difference(after.input.0, before.input.0),
             output: difference(after.output.0, before.output.0),
             usd,
-            ..Self::of(entitled)
+            ..Self::of(booking)
         };
-        corrected.for_site(entitled)
+        corrected.for_site(booking)
     }
 
     /// A count that is given back: the call cost nothing. `None` if the gate has not counted it.
     #[must_use]
-    pub fn given_back(entitled: &Entitled, estimate: &Cost) -> Option<Self> {
-        let back = Self { calls: -1, counted: -signed(estimate.usd.0), ..Self::of(entitled) };
-        entitled.gated.then(|| back.for_site(entitled))
+    pub fn given_back(booking: &Booking, estimate: &Cost) -> Option<Self> {
+        let back = Self { calls: -1, counted: -signed(estimate.usd.0), ..Self::of(booking) };
+        booking.gated.then(|| back.for_site(booking))
     }
 
     /// The same for the site's row, if the call counts for the site.
-    fn for_site(self, entitled: &Entitled) -> Self {
-        if entitled.for_site { Self { site_calls: self.calls, site_counted: self.counted, ..self } } else { self }
+    fn for_site(self, booking: &Booking) -> Self {
+        if booking.for_site { Self { site_calls: self.calls, site_counted: self.counted, ..self } } else { self }
     }
 
     /// Calls that the object refused.
     #[must_use]
-    pub fn refused(entitled: &Entitled, calls: u64) -> Self {
-        Self { refused: signed(calls), ..Self::of(entitled) }
+    pub fn refused(booking: &Booking, calls: u64) -> Self {
+        Self { refused: signed(calls), ..Self::of(booking) }
     }
 
     fn add(&mut self, other: &Self) {
@@ -267,9 +266,9 @@ mod tests {
     use crate::limit::Tokens;
     use crate::pricing::NanoUsd;
 
-    fn entitled(gated: bool) -> Entitled {
+    fn booking(gated: bool) -> Booking {
         let (key, plan) = ("user:a".to_owned(), "p".to_owned());
-        Entitled { day: UtcDay(20_000), key, plan, gated, for_site: true, post_after: Wait::seconds(10) }
+        Booking { day: UtcDay(20_000), key, plan, gated, for_site: true, post_after: Wait::seconds(10) }
     }
 
     fn cost(usd: u64) -> Cost {
@@ -280,8 +279,8 @@ mod tests {
     fn changes_of_one_row_add_up_until_they_are_due() {
         let mut outbox = Outbox::default();
         let now = UnixMillis(1_000_000);
-        outbox.add(Entry::settled(&entitled(true), &cost(10), &cost(7)), now, Wait::seconds(10));
-        outbox.add(Entry::settled(&entitled(true), &cost(10), &cost(12)), UnixMillis(1_005_000), Wait::seconds(10));
+        outbox.add(Entry::settled(&booking(true), &cost(10), &cost(7)), now, Wait::seconds(10));
+        outbox.add(Entry::settled(&booking(true), &cost(10), &cost(12)), UnixMillis(1_005_000), Wait::seconds(10));
         assert_eq!(outbox.begin(UnixMillis(1_009_999)), None);
         let batch = outbox.begin(UnixMillis(1_010_000)).unwrap();
         assert_eq!(batch.entries.len(), 1);
@@ -293,9 +292,9 @@ mod tests {
     fn a_batch_is_sent_with_its_number_until_it_is_acknowledged() {
         let mut outbox = Outbox::default();
         let mut now = UnixMillis(1_000_000);
-        outbox.add(Entry::settled(&entitled(false), &cost(1), &cost(1)), now, Wait(0));
+        outbox.add(Entry::settled(&booking(false), &cost(1), &cost(1)), now, Wait(0));
         let first = outbox.begin(now).unwrap();
-        outbox.add(Entry::refused(&entitled(false), 3), now, Wait::seconds(40));
+        outbox.add(Entry::refused(&booking(false), 3), now, Wait::seconds(40));
         assert_eq!(outbox.begin(now), None);
         now = now.after(RETRY);
         assert_eq!(outbox.begin(now), Some(first.clone()));
@@ -316,8 +315,8 @@ mod tests {
         let mut outbox = Outbox::default();
         let now = UnixMillis(1_000_000);
         for row in 0..BATCH_MAX + 3 {
-            let entitled = Entitled { key: row.to_string(), ..entitled(true) };
-            outbox.add(Entry::refused(&entitled, 1), now, Wait(0));
+            let booking = Booking { key: row.to_string(), ..booking(true) };
+            outbox.add(Entry::refused(&booking, 1), now, Wait(0));
         }
         let first = outbox.begin(now).unwrap();
         outbox.acknowledge(first.number);
@@ -326,7 +325,7 @@ mod tests {
 
     #[test]
     fn an_exempted_plan_moves_nothing_of_the_sites() {
-        let exempt = Entitled { for_site: false, ..entitled(true) };
+        let exempt = Booking { for_site: false, ..booking(true) };
         let settled = Entry::settled(&exempt, &cost(10), &cost(3));
         let back = Entry::given_back(&exempt, &cost(10)).unwrap();
         assert_eq!((settled.counted, settled.site_counted, back.calls, back.site_calls), (-7, 0, -1, 0));
@@ -334,8 +333,8 @@ mod tests {
 
     #[test]
     fn what_the_gate_counted_is_given_back_and_nothing_else() {
-        let back = Entry::given_back(&entitled(true), &cost(10)).unwrap();
+        let back = Entry::given_back(&booking(true), &cost(10)).unwrap();
         assert_eq!((back.calls, back.site_calls, back.counted, back.site_counted), (-1, -1, -10, -10));
-        assert_eq!(Entry::given_back(&entitled(false), &cost(10)), None);
+        assert_eq!(Entry::given_back(&booking(false), &cost(10)), None);
     }
 }

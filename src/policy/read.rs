@@ -35,8 +35,9 @@ impl Policy {
         let models = models::read(variable("MODELS", sources, &mut faults), &upstreams, &mut faults);
         let aliases = models::aliases(policy.table("aliases", &mut faults), &models, &mut faults);
         let mut plans = plans::read(variable("PLANS", sources, &mut faults), &models, &mut faults);
-        // With visitors there is somebody who may call without a key.
-        let no_keys = policy.has("visitors").then(|| "{}".to_owned());
+        // With visitors, and the secret that makes them, there is somebody who may call without a key.
+        let visited = policy.has("visitors") && (sources.variable)("VISITOR_SECRET").is_some();
+        let no_keys = visited.then(|| "{}".to_owned());
         let secret = (sources.variable)("API_KEYS").or(no_keys);
         let keys = Keys::read(secret.as_deref(), |plan| plans.contains_key(plan), &mut faults);
         let visitors = site::visitors(&mut policy, &mut plans, sources, &mut faults);
@@ -90,6 +91,7 @@ fn counting(mut table: Table, faults: &mut Faults) -> CountRules {
         steps_max: number("steps_max", AMOUNT_MAX, 400_000),
         per_message: Tokens(number("per_message", 1_000, 8)),
         per_call: Tokens(number("per_call", 100_000, 8)),
+        per_tool: Tokens(number("per_tool", 1_000, 16)),
     };
     table.finish(faults);
     rules

@@ -21,6 +21,8 @@ use crate::time::Wait;
 /// The longest wait that clients are asked to sit out by themselves; beyond it they do very different things with a
 /// `Retry-After`, so they are told not to retry.
 const RETRY_WAIT_MAX: Wait = Wait::seconds(60);
+/// How much of a model's name is repeated.
+const MODEL_SHOWN_MAX: usize = 100;
 /// When to come back after a failure of ours: soon, as it is seldom lasting.
 const UNAVAILABLE_WAIT: Wait = Wait::seconds(2);
 
@@ -188,7 +190,10 @@ impl Rejection {
             Self::ModelNotFound { model } => (
                 404,
                 "invalid_request_error",
-                format!("The model `{model}` does not exist or you may not use it. `GET /v1/models` lists yours."),
+                format!(
+                    "The model `{}` does not exist or you may not use it. `GET /v1/models` lists yours.",
+                    model.chars().take(MODEL_SHOWN_MAX).collect::<String>()
+                ),
             ),
             Self::PolicyInvalid => (
                 503,

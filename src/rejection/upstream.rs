@@ -62,9 +62,15 @@ impl UpstreamFault {
             Self::Unreachable => (502, "The model provider could not be reached.".to_owned()),
             Self::Timeout => (504, "The model provider took too long.".to_owned()),
             Self::Invalid => (502, "The model provider's answer could not be used.".to_owned()),
+            Self::Failed { status: 200 } => (502, "The model provider answered with an error.".to_owned()),
             Self::Failed { status } => (502, format!("The model provider failed (status {status}).")),
         };
-        let message = format!("{message} Nothing was charged.");
+        let free = match self {
+            // The day's count stays, since the provider may have worked.
+            Self::Timeout => "Your limits were given back.",
+            _ => "Nothing was charged.",
+        };
+        let message = format!("{message} {free}");
         RejectionParts { status, headers: Vec::new(), error: error("server_error", self.code(), None, message) }
     }
 

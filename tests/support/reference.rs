@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, Datelike as _};
 use tollgate::limit::account::{Denial, ENDED_KEPT, GRACE, Verdict};
-use tollgate::limit::{Amount, Cost, Limit, Period, Shape, Unit};
+use tollgate::limit::{Amount, Cost, Limit, Shape, Unit};
 use tollgate::time::{Calendar, UnixMillis, Wait};
 
 /// Spent amounts of buckets are counted in this part of a unit: what a rate of one a day regains in a millisecond.
@@ -26,6 +26,8 @@ struct Hold {
     made_at: u64,
     expires_at: u64,
     parts: Vec<(String, u64)>,
+    /// The limits of which it has a slot.
+    slots: Vec<String>,
 }
 
 /// An answer, and whether something had to be written.
@@ -70,7 +72,8 @@ impl Reference {
             self.spend(name, at, i128::from(*amount), at);
         }
         let expires_at = at + hold;
-        self.holds.insert(id.to_owned(), Hold { made_at: at, expires_at, parts });
+        let slots = slots_of(limits).map(|limit| limit.name.clone()).collect();
+        self.holds.insert(id.to_owned(), Hold { made_at: at, expires_at, parts, slots });
         (Verdict::Reserved { expires_at: UnixMillis(expires_at) }, true)
     }
 
@@ -140,8 +143,8 @@ impl Reference {
 
     /// Whether a refusal at `now` has to do with slots, whose moment nobody knows.
     pub(crate) fn lacks_slot(&self, now: u64, limits: &[Limit]) -> bool {
-        let open = self.open_holds(now.max(self.at));
-        limits.iter().any(|limit| limit.unit == Unit::Concurrency && open >= limit.shape.capacity().0)
+        let at = now.max(self.at);
+        slots_of(limits).any(|limit| self.taken(&limit.name, at) >= limit.shape.capacity().0)
     }
 
     fn refusal(&self, now: u64, limits: &[Limit], cost: &Cost) -> Option<Verdict> {
@@ -169,7 +172,7 @@ impl Reference {
     /// The first millisecond from `at` on at which `asked` fits, found by trying.
     fn wait(&self, limit: &Limit, asked: Amount, at: u64) -> u64 {
         if let Shape::Slots { amount } = limit.shape {
-            return if self.open_holds(at) < amount.0 { 0 } else { 1_000 };
+            return if self.taken(&limit.name, at) < amount.0 { 0 } else { 1_000 };
         }
         let fits = |wait: u64| {
             let left = self.left(limit, at + wait);
@@ -192,8 +195,8 @@ impl Reference {
 
     fn left(&self, limit: &Limit, at: u64) -> i64 {
         let spent = match limit.shape {
-            Shape::Slots { .. } => i128::from(self.open_holds(at)),
-            Shape::Bucket { .. } => div_ceil(self.bucket_spent(&limit.name, at), DAY),
+            Shape::Slots { .. } => i128::from(self.taken(&limit.name, at)),
+            Shape::Bucket { .. } => -(-self.bucket_spent(&limit.name, at)).div_euclid(DAY),
             Shape::Window { window, .. } => self.window_used(&limit.name, window, at),
         };
         i64::try_from(i128::from(limit.shape.capacity().0) - spent).unwrap()
@@ -260,9 +263,18 @@ impl Reference {
         self.ended.get(id).is_some_and(|until| at < *until)
     }
 
+    fn taken(&self, limit: &str, at: u64) -> u64 {
+        let open = self.holds.values().filter(|hold| at < hold.expires_at);
+        open.filter(|hold| hold.slots.iter().any(|slot| slot == limit)).count() as u64
+    }
+
     fn open_holds(&self, at: u64) -> u64 {
         self.holds.values().filter(|hold| at < hold.expires_at).count() as u64
     }
+}
+
+fn slots_of(limits: &[Limit]) -> impl Iterator<Item = &Limit> {
+    limits.iter().filter(|limit| limit.unit == Unit::Concurrency)
 }
 
 fn asked(limit: &Limit, cost: &Cost) -> Amount {
@@ -275,13 +287,7 @@ fn never_fits(limit: &Limit, asked: Amount) -> bool {
 
 fn regained_per_day(shape: Shape) -> i128 {
     let Shape::Bucket { refill, per, .. } = shape else { return 0 };
-    let periods = match per {
-        Period::Second => 24 * 60 * 60,
-        Period::Minute => 24 * 60,
-        Period::Hour => 24,
-        Period::Day => 1,
-    };
-    i128::from(refill.0) * periods
+    i128::from(refill.0) * i128::from(per.per_day())
 }
 
 fn index(calendar: Calendar, at: u64) -> i64 {
@@ -290,8 +296,4 @@ fn index(calendar: Calendar, at: u64) -> i64 {
         Calendar::Day => date.timestamp().div_euclid(86_400),
         Calendar::Month => i64::from(date.year()) * 12 + i64::from(date.month()),
     }
-}
-
-fn div_ceil(amount: i128, by: i128) -> i128 {
-    -(-amount).div_euclid(by)
 }

@@ -145,7 +145,7 @@ impl World {
         let limits = self.policy.as_ref().unwrap().limits_of(user).unwrap();
         let snapshot = account.snapshot(self.clock.now(), &limits);
         let day = snapshot.balances.iter().find(|balance| balance.limit.name == "day");
-        (day.map_or(0, |day| 1_000_000_000 - day.left(0)), snapshot.open_holds)
+        (day.map_or(0, |day| 1_000_000_000 - day.left()), snapshot.open_holds)
     }
 
     /// How often a verb was asked.
@@ -223,8 +223,8 @@ impl Ports for World {
         Reply::from_json(&reply).map_err(|fault| Unavailable(fault.to_string()))
     }
 
-    async fn send(&self, request: &UpstreamRequest, within: Wait) -> Result<UpstreamReply<Scripted>, SendFault> {
-        self.sent.borrow_mut().push(request.clone());
+    async fn send(&self, request: UpstreamRequest, within: Wait) -> Result<UpstreamReply<Scripted>, SendFault> {
+        self.sent.borrow_mut().push(request);
         match &self.upstream {
             Upstream::Fails(fault) => {
                 if *fault == SendFault::TimedOut {

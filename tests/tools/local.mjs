@@ -7,6 +7,10 @@ import { join, resolve } from "node:path";
 import { MODELS } from "../standin/standin.mjs";
 import { root } from "./setup.mjs";
 
+/** Every port has a folder here, with the wrangler file and the state that `npm start` keeps. */
+export const STARTS = join(root, ".wrangler", "start");
+export const CONFIG = "wrangler.json";
+
 /** Small enough to be seen at once: five calls, then one every two seconds. For a real upstream also a dime an hour. */
 const PLAN = {
   models: ["*"],
@@ -34,10 +38,15 @@ function cheapest(models) {
 
 const each = (table, change) => Object.fromEntries(Object.entries(table).map(([name, of]) => [name, change(of)]));
 
-/** The policy's tables with the plan, and with all calls sent to the stand-in if that is the upstream. */
+/**
+ * The policy's tables with the plan. If the stand-in is the upstream, all calls are sent there. In front of a real one
+ * there are no visitors: any web page can make a browser on this machine send a call without a key, and that would be
+ * paid for.
+ */
 function localVars(vars, { base, standin }) {
   const shared = { ...vars, LLM_API_BASE: base, PLANS: { ...vars.PLANS, demo: PLAN } };
-  if (!standin) return shared;
+  const { visitors: _none, ...policy } = vars.POLICY;
+  if (!standin) return { ...shared, POLICY: policy };
   const visitor = { ...vars.PLANS.visitor, models: [...vars.PLANS.visitor.models, ...Object.keys(MODELS)] };
   return {
     ...shared,
@@ -54,7 +63,8 @@ function localVars(vars, { base, standin }) {
 export function writeConfig(programs, folder, target) {
   const { env: _deployed, ...config } = shipped(programs);
   const vars = localVars(config.vars, target);
-  const secrets = Object.values(vars.UPSTREAMS).map(({ secret }) => secret);
+  const secrets = ["API_KEYS", "LLM_API_KEY", ...Object.values(vars.UPSTREAMS).map(({ secret }) => secret)];
+  if (target.standin) secrets.push("VISITOR_SECRET");
   const local = {
     ...config,
     // The file lies elsewhere, so what it names by path is named from the top.
@@ -66,10 +76,10 @@ export function writeConfig(programs, folder, target) {
       migrations_dir: resolve(root, database.migrations_dir),
     })),
     // With this, wrangler takes exactly these from its environment: no secret is in a file or a list of processes.
-    secrets: { required: [...new Set(["API_KEYS", "LLM_API_KEY", "VISITOR_SECRET", ...secrets.filter(Boolean)])] },
+    secrets: { required: [...new Set(secrets.filter(Boolean))] },
   };
   mkdirSync(folder, { recursive: true });
-  const path = join(folder, "wrangler.json");
+  const path = join(folder, CONFIG);
   writeFileSync(path, JSON.stringify(local, null, 2));
   return { path, model: target.standin ? "demo" : cheapest(vars.MODELS) };
 }
@@ -79,18 +89,20 @@ export function writeConfig(programs, folder, target) {
  * be a real one, where a key that everybody knows would be a way to somebody's money. Its user is always the same, so
  * what was spent before a restart stays spent.
  */
-export function demoKey(upstreamKey) {
+export function demoKey({ key: upstreamKey, standin }) {
   const key = `tg-${randomBytes(16).toString("hex")}`;
   const digest = createHash("sha256").update(key).digest("hex");
   const keys = { [digest]: { user: "demo", plan: "demo" } };
+  const secrets = { API_KEYS: JSON.stringify(keys), LLM_API_KEY: upstreamKey };
   // Visitors of this machine only, so there is nothing to keep from anybody; the same at every start, so that what a
   // visitor has used stays used.
-  const visitors = "visitors of npm start, on one machine";
-  return { key, secrets: { API_KEYS: JSON.stringify(keys), LLM_API_KEY: upstreamKey, VISITOR_SECRET: visitors } };
+  if (standin) secrets.VISITOR_SECRET = "visitors of npm start, on one machine";
+  return { key, secrets };
 }
 
 /** The environment for wrangler: ours, with the secrets, and without what would change the policy behind our back. */
 export function environment(secrets) {
-  const { LLM_API_BASE, POLICY, PLANS, MODELS: _models, UPSTREAMS, CLOUDFLARE_ENV, ...rest } = process.env;
+  const { LLM_API_BASE, POLICY, PLANS, MODELS: _models, UPSTREAMS, VISITOR_SECRET, CLOUDFLARE_ENV, ...rest } =
+    process.env;
   return { WRANGLER_SEND_METRICS: "false", ...rest, ...secrets };
 }

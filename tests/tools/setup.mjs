@@ -109,16 +109,21 @@ function installProgram(crate, program, wanted) {
   return path;
 }
 
+/** Sets up what wrangler alone needs and returns the programs' paths. */
+export function setUpWrangler() {
+  installNpmPackages();
+  return { node: nodeProgram(), wrangler: join(modules, "wrangler", "bin", "wrangler.js") };
+}
+
 /** Does all set-up and returns the programs' paths. */
 export function setUp() {
-  installNpmPackages();
+  const programs = setUpWrangler();
   installRust();
   return {
+    ...programs,
     // worker-build's version follows the `worker` crate, wasm-bindgen's has to equal the crate's.
     workerBuild: process.env.WORKER_BUILD_BIN ?? installProgram("worker-build", "worker-build", locked("worker")),
     wasmBindgen:
       process.env.WASM_BINDGEN_BIN ?? installProgram("wasm-bindgen-cli", "wasm-bindgen", locked("wasm-bindgen")),
-    node: nodeProgram(),
-    wrangler: join(modules, "wrangler", "bin", "wrangler.js"),
   };
 }

@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { MODELS, startStandin } from "../standin/standin.mjs";
 import { build } from "./build.mjs";
-import { demoKey, environment, writeConfig } from "./local.mjs";
+import { STARTS, demoKey, environment, writeConfig } from "./local.mjs";
 import { fail, root, run, setUp, step } from "./setup.mjs";
 
 const READY_WITHIN_MS = 60_000;
@@ -134,9 +134,9 @@ const programs = setUp();
 build(programs);
 const origin = `http://127.0.0.1:${port}`;
 const target = await upstream();
-const folder = join(root, ".wrangler", "start", String(port));
+const folder = join(STARTS, String(port));
 const { path, model } = writeConfig(programs, folder, target);
-const { key, secrets } = demoKey(target.key);
+const { key, secrets } = demoKey(target);
 step("making the ledger's database");
 makeLedger(programs, path, folder);
 

@@ -1,11 +1,14 @@
-// `npm start` as a person meets it: what it prints is pasted, and Ctrl-C ends it.
+// `npm start` as a person meets it: what it prints is pasted, `npm run usage` beside it shows what that came to, and
+// Ctrl-C ends it.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { rmSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as wait } from "node:timers/promises";
+import { STARTS } from "./local.mjs";
 import { root } from "./setup.mjs";
 
 async function freePort() {
@@ -19,6 +22,11 @@ async function freePort() {
 
 /** Something that was left running would hold its output open, and a test would not end. */
 const BOUND = { timeout: 120_000 };
+
+/** What a port's `npm start` keeps is of no use once the test is over, and would be the newest for `npm run usage`. */
+function forget(port) {
+  rmSync(join(STARTS, String(port)), { recursive: true, force: true });
+}
 
 /** Starts the command; `said` is all that it has printed, and `says` waits for something in it. */
 function start(port) {
@@ -53,17 +61,29 @@ function refused(port) {
   );
 }
 
-/** Runs the loop of curl that was printed. */
-async function paste(text) {
-  const shell = spawn("sh", ["-c", text], { stdio: ["ignore", "pipe", "inherit"] });
+/** What a program prints. */
+async function printed(program, args, env = {}) {
+  const options = { env: { ...process.env, ...env }, stdio: ["ignore", "pipe", "inherit"] };
+  const child = spawn(program, args, options);
   let output = "";
-  shell.stdout.setEncoding("utf8").on("data", (part) => (output += part));
-  await once(shell, "close");
+  child.stdout.setEncoding("utf8").on("data", (part) => (output += part));
+  await once(child, "close");
   return output;
 }
 
-test("the printed loop turns from 200 to 429, says when to come back, and nothing is left running", BOUND, async () => {
+/** Runs the loop of curl that was printed. */
+const paste = (text) => printed("sh", ["-c", text]);
+
+/** The rows of `npm run usage` by their key. */
+async function usage(port) {
+  const output = await printed("npm", ["run", "--silent", "usage"], { PORT: String(port) });
+  const [{ results }] = JSON.parse(output.slice(output.indexOf("\n[\n")));
+  return Object.fromEntries(results.map(({ key, ...row }) => [key, row]));
+}
+
+test("the printed loop turns from 200 to 429, says when to come back, and nothing is left running", BOUND, async (t) => {
   const port = await freePort();
+  t.after(() => forget(port));
   const started = start(port);
   await started.says(/Ctrl-C ends it/);
   const [loop] = started.said.match(/for i in[\s\S]*?done$/m);
@@ -75,6 +95,11 @@ test("the printed loop turns from 200 to 429, says when to come back, and nothin
 
   await wait(waits.at(-1));
   assert.match(await paste(loop), /^HTTP\/1.1 200 /);
+
+  const { "user:demo": demo, "*": site } = await usage(port);
+  assert.equal(demo.plan, "demo");
+  assert.ok(demo.calls >= 6, JSON.stringify(demo));
+  assert.equal(site.calls, demo.calls);
 
   started.child.kill("SIGINT");
   assert.deepEqual(await started.ended, [0, null]);
@@ -93,8 +118,9 @@ test("a port that is taken is said in one line", BOUND, async () => {
 });
 
 for (const signal of ["SIGTERM", "SIGHUP"]) {
-  test(`${signal} while it is still starting leaves nothing running`, BOUND, async () => {
+  test(`${signal} while it is still starting leaves nothing running`, BOUND, async (t) => {
     const port = await freePort();
+    t.after(() => forget(port));
     const started = start(port);
     await started.says(/starting wrangler/);
     started.child.kill(signal);

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { OK } from "./harness/upstream.mjs";
 import { NANO_USD, SECOND, errorOf, eventually, json, plan, stock, subjectOf } from "./support/gate.mjs";
-import { RETRY, posted, rowOf, sequence, startDay, statuses, visit, visitorOf } from "./support/day.mjs";
+import { RETRY, posted, rowOf, sequence, statuses, visit, visitorOf, withDay } from "./support/day.mjs";
 
 const ADDRESS = "203.0.113.40";
 const VISITOR = visitorOf(ADDRESS);
@@ -16,15 +16,6 @@ const policy = {
   site: { daily_calls: 1_000 },
   bounds: { hold_ms: 120 * SECOND, first_byte_ms: 1_000, ledger_ms: 500 },
 };
-
-async function playing(policy, play) {
-  const gate = await startDay(policy);
-  try {
-    await play(gate);
-  } finally {
-    await gate.stop();
-  }
-}
 
 const health = async (gate) => {
   const reply = await gate.worker.fetch("/healthz");
@@ -59,7 +50,7 @@ const BROKEN = {
 describe("where", () => {
   for (const [what, { bindings, breaks, mends }] of Object.entries(BROKEN)) {
     test(`${what}, calls are refused until it is mended`, () =>
-      playing({ ...policy, bindings }, async (gate) => {
+      withDay({ ...policy, bindings }, async (gate) => {
         await breaks?.(gate);
         for (const [subject, send] of [
           [VISITOR, () => gate.send(visit(gate, ADDRESS))],
@@ -88,7 +79,7 @@ describe("where", () => {
   }
 
   test("the database's answer is lost, the call is refused and counts at most once", () =>
-    playing(policy, async (gate) => {
+    withDay(policy, async (gate) => {
       await gate.worker.setFaults([{ at: "ledger.gate", effect: "reply-lost" }]);
       assert.equal((await gate.send(visit(gate, ADDRESS))).status, 503);
       await released(gate, VISITOR);
@@ -98,7 +89,7 @@ describe("where", () => {
     }));
 
   test("the usage of a day cannot be read, that is said, and not shown as nothing", () =>
-    playing(policy, async (gate) => {
+    withDay(policy, async (gate) => {
       await gate.worker.setFaults([{ at: "ledger.*", effect: "fails", times: "always" }]);
       const request = gate.request(null, { path: "/v1/usage", headers: [["cf-connecting-ip", ADDRESS]] });
       assert.equal((await gate.send(request)).status, 503);
@@ -112,7 +103,7 @@ describe('on_unavailable = "open"', () => {
   const down = [{ at: "ledger.*", effect: "fails", times: "always" }];
 
   test("lets so many calls pass in a minute, and no more", () =>
-    playing(open, async (gate) => {
+    withDay(open, async (gate) => {
       await gate.worker.setFaults(down);
       const minute = async () => statuses(await sequence(gate, 6, () => visit(gate, ADDRESS)));
       assert.deepEqual(await minute(), { 200: 3, 503: 3 });
@@ -124,7 +115,7 @@ describe('on_unavailable = "open"', () => {
     }));
 
   test("records what passed uncounted, and takes nothing from what others have counted", () =>
-    playing(open, async (gate) => {
+    withDay(open, async (gate) => {
       assert.equal((await gate.chat("ann")).status, 200);
       await gate.settled("ann");
       await posted(gate, subjectOf("ann"));
@@ -141,7 +132,7 @@ describe('on_unavailable = "open"', () => {
     }));
 
   test("is not how it is where the policy does not say so", () =>
-    playing(policy, async (gate) => {
+    withDay(policy, async (gate) => {
       await gate.worker.setFaults(down);
       assert.deepEqual(statuses(await sequence(gate, 3, () => visit(gate, ADDRESS))), { 503: 3 });
     }));
@@ -162,7 +153,7 @@ describe("a count", () => {
     ["failed as the stream began", { ...OK, headers: { "content-type": "text/event-stream" }, body: undefined, sse: ['data: {"error":{"message":"x"}}\n\n'] }, 502],
   ]) {
     test(`is given back by the object's alarm if the upstream ${what}`, () =>
-      playing(policy, async (gate) => {
+      withDay(policy, async (gate) => {
         await gate.play(script);
         const body = what.includes("stream") ? { stream: true } : {};
         assert.equal((await gate.send(visit(gate, ADDRESS, { body }))).status, status);
@@ -180,7 +171,7 @@ describe("a count", () => {
   }
 
   test("stays if the upstream took too long: it may have worked", () =>
-    playing(policy, async (gate) => {
+    withDay(policy, async (gate) => {
       await gate.play({ ...OK, behaviour: "hang-before-headers" });
       assert.equal((await gate.send(visit(gate, ADDRESS))).status, 504);
       await released(gate, VISITOR);

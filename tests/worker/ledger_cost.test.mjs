@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { SECOND, plan, stock, subjectOf } from "./support/gate.mjs";
-import { TODAY, rowOf, sequence, startDay, statuses, visit, visitorOf } from "./support/day.mjs";
+import { TODAY, rowOf, sequence, startDay, statuses, visit, visitorOf, withDay } from "./support/day.mjs";
 
 const limits = { calls: stock("requests", 1_000_000) };
 const plans = { keyed: plan(limits), capped: plan(limits, { daily_calls: 100_000 }), visitor: plan(limits, { daily_calls: 2 }) };
@@ -19,16 +19,16 @@ async function costs(gate) {
 
 describe("on the path of a call", () => {
   const path = async (policy, act) => {
-    const gate = await startDay({ plans, callers, ...policy });
     const asked = [];
-    const one = async (send) => {
-      await gate.worker.setFaults([]);
-      const reply = await send();
-      if (reply.status === 200 && reply.header("x-request-id") && reply.body.includes("choices")) await gate.record(reply);
-      asked.push([reply.status, (await costs(gate)).asked.filter((kind) => kind !== "prune")]);
-    };
-    await act(gate, one);
-    await gate.stop();
+    await withDay({ plans, callers, ...policy }, async (gate) => {
+      const one = async (send) => {
+        await gate.worker.setFaults([]);
+        const reply = await send();
+        if (reply.status === 200 && reply.body.includes("choices")) await gate.record(reply);
+        asked.push([reply.status, (await costs(gate)).asked.filter((kind) => kind !== "prune")]);
+      };
+      await act(gate, one);
+    });
     return asked;
   };
 

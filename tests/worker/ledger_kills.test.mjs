@@ -19,7 +19,7 @@ const policy = {
   callers: { ann: "exempt", bob: "keyed" },
   visitors: { plan: "visitor" },
   site: { daily_calls: MANY, exempt: ["exempt"] },
-  bounds: { hold_ms: HOLD, first_byte_ms: 10_000, ledger_ms: 60_000, limiter_ms: 60_000 },
+  bounds: { hold_ms: HOLD, first_byte_ms: 10_000, ledger_ms: 5_000, limiter_ms: 5_000 },
 };
 
 /** Where the process stands still until it is killed, and what is there then. */

@@ -3,7 +3,8 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { OK } from "./harness/upstream.mjs";
 import { NANO_USD, SECOND, eventually, plan, stock, subjectOf } from "./support/gate.mjs";
-import { RETRY, posted, rowOf, startDay, statuses, visit, visitorOf } from "./support/day.mjs";
+import { DONE, ROLE, STOP, stream, text, usage } from "./support/sse.mjs";
+import { RETRY, posted, rowOf, startDay, statuses, visit, visitorOf, withDay } from "./support/day.mjs";
 
 const HOLD = 120 * SECOND;
 const COST = 10 * NANO_USD.input + 5 * NANO_USD.output;
@@ -98,11 +99,16 @@ describe("the outbox of an object", () => {
       await alarm("h");
     }
     assert.equal(await rowOf(gate, subjectOf("h")), undefined);
+    const failed = (await posts()).length;
+    assert.ok(failed >= 3 && failed <= 120, `tried ${failed} times in the hour`);
     await gate.worker.setFaults([]);
-    await posted(gate, subjectOf("h"));
-    await posted(gate, subjectOf("h"));
+    // By the alarm that is armed, and within the hour.
+    const { alarm: again } = await gate.worker.object(subjectOf("h")).stored();
+    assert.ok(again > gate.worker.now - 60 * SECOND && again <= gate.worker.now + 3_600 * SECOND);
+    await gate.worker.setClock(Math.max(again, gate.worker.now));
+    await alarm("h");
     assert.deepEqual(await amountsOf("h"), times(made));
-    // And there is nothing left to be told: the account is forgotten once it has rested.
+    // And there is nothing left to be told.
     const { values } = await gate.worker.object(subjectOf("h")).stored();
     const { outbox } = JSON.parse(values.account);
     assert.deepEqual([outbox.pending, outbox.sent], [[], null]);
@@ -134,10 +140,12 @@ describe("a hold that ends by its deadline", () => {
   test("is posted at its estimate, and corrected by a settlement that comes late", async () => {
     let answer;
     const step = () => new Promise((resolve) => (answer = resolve));
-    await gate.play({ ...OK, wait_for_step: "late" }, { step });
-    const arrived = gate.upstream.nextCall();
-    const replying = gate.chat("ann");
-    await arrived;
+    const events = [ROLE, text("Volga"), { wait_for_step: "late" }, STOP, usage(10, 5), DONE];
+    await gate.play(stream(events), { step });
+    let connection;
+    const replying = gate.stream("ann", {}, { onOpen: (own) => (connection = own) });
+    await eventually("the stream has begun", () => connection && answer);
+    await connection.has("Volga");
     await gate.worker.advance(HOLD);
     await gate.worker.object(subjectOf("ann")).alarm();
     await gate.worker.advance(RETRY);
@@ -180,32 +188,30 @@ describe("a hold that ends by its deadline", () => {
 });
 
 describe("a busy caller", () => {
-  test("is told of in one batch for each delay, not for each call", async () => {
-    const gate = await startDay(policy);
-    await gate.worker.setFaults([]);
-    const object = gate.worker.object(subjectOf("a"));
-    // Every call ends while a batch is under way, and rings again.
-    for (let second = 0; second < 30; second += 1) {
-      await Promise.all([gate.chat("a"), object.alarm(), gate.chat("a")]);
-      await gate.worker.advance(SECOND);
-    }
-    await gate.settled("a");
-    await gate.worker.advance(RETRY);
-    await object.alarm();
-    const { statements } = await gate.worker.counts();
-    assert.deepEqual(amounts(await rowOf(gate, subjectOf("a"))), times(60));
-    assert.ok(statements.length <= 5, `${statements.length} batches in 30 s`);
-    await gate.stop();
-  });
+  test("is told of in one batch for each delay, not for each call", () =>
+    withDay(policy, async (gate) => {
+      await gate.worker.setFaults([]);
+      const object = gate.worker.object(subjectOf("a"));
+      // Every call ends while a batch is under way, and rings again.
+      for (let second = 0; second < 30; second += 1) {
+        await Promise.all([gate.chat("a"), object.alarm(), gate.chat("a")]);
+        await gate.worker.advance(SECOND);
+      }
+      await gate.settled("a");
+      await gate.worker.advance(RETRY);
+      await object.alarm();
+      const { statements } = await gate.worker.counts();
+      assert.deepEqual(amounts(await rowOf(gate, subjectOf("a"))), times(60));
+      assert.ok(statements.length <= 5, `${statements.length} batches in 30 s`);
+    }));
 
-  test("is told of by the alarm of the platform itself, soon", async () => {
-    const gate = await startDay({ ...policy, ledger: { post_ms: 50 }, clock: null });
-    await gate.chat("a");
-    const row = await eventually("the call is in the ledger", async () => {
-      const rows = await gate.worker.sql("SELECT * FROM ledger WHERE key = ?1", subjectOf("a"));
-      return rows[0];
-    });
-    assert.deepEqual(amounts(row), times(1));
-    await gate.stop();
-  });
+  test("is told of by the alarm of the platform itself, soon", () =>
+    withDay({ ...policy, ledger: { post_ms: 50 }, clock: null }, async (gate) => {
+      await gate.chat("a");
+      const row = await eventually("the call is in the ledger", async () => {
+        const rows = await gate.worker.sql("SELECT * FROM ledger WHERE key = ?1", subjectOf("a"));
+        return rows[0];
+      });
+      assert.deepEqual(amounts(row), times(1));
+    }));
 });

@@ -6,7 +6,7 @@
 use super::{Account, HoldId, Recorded, Reservation};
 use crate::limit::Cost;
 use crate::limit::account::GRACE;
-use crate::limit::outbox::{Batch, Entitled, Entry, Refusals};
+use crate::limit::outbox::{Batch, Booking, Entry, Refusals};
 use crate::time::{UnixMillis, Wait};
 
 /// How long an account rests, full, before it is deleted: an active caller's state is not torn down every minute.
@@ -43,9 +43,9 @@ pub enum AlarmStep {
 impl Account {
     /// Says where a hold that was just made is recorded.
     #[must_use]
-    pub fn recorded(mut self, id: &HoldId, entitled: Entitled, estimate: Cost) -> Self {
+    pub fn recorded(mut self, id: &HoldId, booking: Booking, estimate: Cost) -> Self {
         if let Some(hold) = self.holds.iter_mut().find(|hold| hold.id == *id) {
-            hold.recorded = Some(Recorded { entitled, estimate, expired: false });
+            hold.recorded = Some(Recorded { booking, estimate, expired: false });
         }
         self
     }
@@ -53,8 +53,8 @@ impl Account {
     /// Records calls that were refused since the account was last written.
     #[must_use]
     pub fn with_refusals(mut self, refusals: &Refusals) -> Self {
-        for (entitled, calls) in refusals.iter() {
-            self.post(entitled, Entry::refused(entitled, *calls));
+        for (booking, calls) in refusals.iter() {
+            self.post(booking, Entry::refused(booking, *calls));
         }
         self
     }
@@ -113,9 +113,9 @@ impl Account {
         self.outbox.due_at().into_iter().chain(deadlines).min()
     }
 
-    pub(super) fn post(&mut self, entitled: &Entitled, change: Entry) {
+    pub(super) fn post(&mut self, booking: &Booking, change: Entry) {
         let at = self.at;
-        self.outbox.add(change, at, entitled.post_after);
+        self.outbox.add(change, at, booking.post_after);
     }
 
     /// Records every hold that its deadline has ended by `at`, once.
@@ -123,8 +123,8 @@ impl Account {
         for hold in self.holds.iter_mut().filter(|hold| hold.expires_at <= at) {
             if let Some(recorded) = hold.recorded.as_mut().filter(|recorded| !recorded.expired) {
                 recorded.expired = true;
-                let change = Entry::settled(&recorded.entitled, &recorded.estimate, &recorded.estimate);
-                self.outbox.add(change, at, recorded.entitled.post_after);
+                let change = Entry::settled(&recorded.booking, &recorded.estimate, &recorded.estimate);
+                self.outbox.add(change, at, recorded.booking.post_after);
             }
         }
     }

@@ -8,18 +8,21 @@
 //! difference added to every wait that is announced.
 
 mod alarm;
+mod decide;
 mod words;
 
 use std::collections::BTreeSet;
+
+use decide::asked_of;
 
 pub use alarm::{AlarmStep, REST};
 pub use words::{Denial, Held, HoldId, Outcome, Recorded, Reservation, Snapshot, Verdict};
 
 use serde::{Deserialize, Serialize};
 
-use super::balance::{Balance, Fit};
-use super::outbox::{Entitled, Entry, Outbox};
-use super::{Amount, Charge, Cost, Estimate, Limit, Unit};
+use super::balance::Balance;
+use super::outbox::{Booking, Entry, Outbox};
+use super::{Amount, Charge, Cost, Estimate, Limit};
 use crate::time::{UnixMillis, Wait};
 
 /// How long after its deadline a hold can still be corrected by a settlement that comes late.
@@ -75,11 +78,10 @@ impl Account {
             // then would be refilled by the old ones. That is one write for a change of policy, not for a refusal.
             return Outcome { answer: refusal, next: changed.then(|| next.tidied()) };
         }
-        let held = limits
+        let held: Vec<Held> = limits
             .iter()
-            .filter(|limit| limit.unit != Unit::Concurrency)
-            .map(|limit| Held { limit: limit.name.clone(), amount: estimate.0.of(limit.unit) })
-            .collect::<Vec<_>>();
+            .map(|limit| Held { limit: limit.name.clone(), amount: asked_of(limit, &estimate.0) })
+            .collect();
         for part in &held {
             if let Some(balance) = next.balance_mut(&part.limit) {
                 balance.take(part.amount);
@@ -112,10 +114,10 @@ impl Account {
         let Some(hold) = next.end_hold(id) else {
             return Outcome { answer: false, next: None };
         };
-        if let Some(Recorded { entitled, estimate, expired }) = &hold.recorded {
-            let entitled = Entitled { gated: entitled.gated && counted, ..entitled.clone() };
+        if let Some(Recorded { booking, estimate, expired }) = &hold.recorded {
+            let booking = Booking { gated: booking.gated && counted, ..booking.clone() };
             let entry = if *expired { Entry::corrected } else { Entry::settled };
-            next.post(&entitled, entry(&entitled, estimate, charge.cost()));
+            next.post(&booking, entry(&booking, estimate, charge.cost()));
         }
         for part in &hold.held {
             let Some(balance) = next.balance_mut(&part.limit) else { continue };
@@ -148,15 +150,15 @@ impl Account {
             return Outcome { answer: false, next: Some(next.tidied()) };
         };
         if let Some(recorded) = &hold.recorded {
-            let entitled = &recorded.entitled;
+            let booking = &recorded.booking;
             let nothing = Cost { requests: 0, ..Cost::default() };
             let change = match (recorded.expired, give_back) {
-                (true, _) => Some(Entry::corrected(entitled, &recorded.estimate, &nothing)),
-                (false, true) => Entry::given_back(entitled, &recorded.estimate),
+                (true, _) => Some(Entry::corrected(booking, &recorded.estimate, &nothing)),
+                (false, true) => Entry::given_back(booking, &recorded.estimate),
                 (false, false) => None,
             };
             if let Some(change) = change {
-                next.post(entitled, change);
+                next.post(booking, change);
             }
         }
         for part in &hold.held {
@@ -205,56 +207,6 @@ impl Account {
         next
     }
 
-    /// Takes over the limits as the policy has them now; whether that changed a balance of which something is spent.
-    fn apply(&mut self, limits: &[Limit]) -> bool {
-        let (at, mut changed) = (self.at, false);
-        for limit in limits {
-            let Some(balance) = self.balance_mut(&limit.name) else {
-                self.balances.push(Balance::fresh(limit, at));
-                continue;
-            };
-            if balance.limit == *limit {
-                continue;
-            }
-            changed |= !balance.is_fresh();
-            let same_unit = balance.limit.unit == limit.unit;
-            *balance = balance.under(limit, at);
-            if !same_unit {
-                // What was held of it is gone with it: it must not be given back, or paid for, in another unit.
-                for hold in &mut self.holds {
-                    hold.held.retain(|part| part.limit != limit.name);
-                }
-            }
-        }
-        changed
-    }
-
-    /// The refusal of the limit that keeps the call longest, if any does.
-    fn refusal(&self, now: UnixMillis, limits: &[Limit], cost: &Cost) -> Option<Verdict> {
-        let (open, mut longest) = (self.open_holds(), None::<Denial>);
-        for balance in limits.iter().filter_map(|limit| self.balance(&limit.name)) {
-            let asked = if balance.limit.unit == Unit::Concurrency { Amount(1) } else { cost.of(balance.limit.unit) };
-            let denial = |wait| Denial {
-                limit: balance.limit.clone(),
-                asked,
-                left: balance.left(open),
-                wait,
-                firm: self.holds.is_empty(),
-            };
-            match balance.fit(asked, open, self.at) {
-                Fit::Now => {}
-                Fit::Never => return Some(Verdict::NeverFits(denial(Wait::default()))),
-                Fit::After(wait) => {
-                    let wait = Wait(wait.0.saturating_add(self.at.since(now).0));
-                    if longest.as_ref().is_none_or(|longest| longest.wait < wait) {
-                        longest = Some(denial(wait));
-                    }
-                }
-            }
-        }
-        longest.map(Verdict::Wait)
-    }
-
     fn end_hold(&mut self, id: &HoldId) -> Option<Reservation> {
         let place = self.holds.iter().position(|hold| hold.id == *id)?;
         let hold = self.holds.remove(place);
@@ -271,6 +223,7 @@ impl Account {
 
     /// Without the balances that a fresh account would have anyway, unless a hold still needs them to settle.
     fn tidied(mut self) -> Self {
+        self.count_slots();
         let needed: BTreeSet<String> =
             self.holds.iter().flat_map(|hold| hold.held.iter().map(|part| part.limit.clone())).collect();
         self.balances.retain(|balance| !balance.is_fresh() || needed.contains(&balance.limit.name));

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Account;
 use crate::limit::balance::Balance;
-use crate::limit::outbox::Entitled;
+use crate::limit::outbox::Booking;
 use crate::limit::{Amount, Cost, Limit};
 use crate::time::{UnixMillis, Wait};
 
@@ -33,7 +33,7 @@ pub struct Reservation {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Recorded {
     /// The row of the ledger.
-    pub entitled: Entitled,
+    pub booking: Booking,
     /// What was estimated: what is recorded if the deadline ends the hold.
     pub estimate: Cost,
     /// The deadline has ended it, and that has been recorded.

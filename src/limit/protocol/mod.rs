@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 pub use record::{account_of, record_of};
 
 use super::account::{Account, HoldId, Snapshot, Verdict};
-use super::outbox::Entitled;
+use super::outbox::Booking;
 use super::{Charge, Estimate, Limit};
 use crate::time::{UnixMillis, Wait};
 
@@ -38,7 +38,7 @@ pub enum Command {
         /// For how long.
         hold: Wait,
         /// Where the call is recorded, if the policy has a ledger.
-        entitled: Option<Entitled>,
+        booking: Option<Booking>,
     },
     /// Say what a reservation would come to, and hold nothing.
     Check {
@@ -135,12 +135,12 @@ impl Command {
         let limits = |plan: &str| limits_of(plan).ok_or_else(|| ProtocolError::Plan(plan.to_owned()));
         let done = |outcome: super::account::Outcome<bool>| (Reply::Done { known: outcome.answer }, outcome.next);
         Ok(match self {
-            Self::Reserve { id, plan, estimate, hold, entitled } => {
+            Self::Reserve { id, plan, estimate, hold, booking } => {
                 let limits = limits(plan)?;
                 let outcome = account.reserve(now, id, &limits, (*estimate, *hold));
                 let snapshot = outcome.next.as_ref().unwrap_or(account).snapshot(now, &limits);
-                let next = match (outcome.next, entitled) {
-                    (Some(next), Some(entitled)) => Some(next.recorded(id, entitled.clone(), estimate.0)),
+                let next = match (outcome.next, booking) {
+                    (Some(next), Some(booking)) => Some(next.recorded(id, booking.clone(), estimate.0)),
                     (next, _) => next,
                 };
                 (Reply::Reserve { verdict: outcome.answer, snapshot }, next)

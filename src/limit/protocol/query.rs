@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Command, PROTOCOL, ProtocolError};
 use crate::limit::account::HoldId;
-use crate::limit::outbox::Entitled;
+use crate::limit::outbox::Booking;
 use crate::limit::{Charge, Cost, Estimate, Tokens};
 use crate::pricing::NanoUsd;
 use crate::time::{UtcDay, Wait};
@@ -65,23 +65,23 @@ impl Query {
         }
     }
 
-    fn with_entitled(self, entitled: Option<&Entitled>) -> Self {
-        let Some(entitled) = entitled else { return self };
+    fn with_booking(self, booking: Option<&Booking>) -> Self {
+        let Some(booking) = booking else { return self };
         Self {
-            day: Some(entitled.day.0),
-            key: Some(entitled.key.clone()),
-            ledger_plan: Some(entitled.plan.clone()),
-            gated: Some(entitled.gated),
-            for_site: Some(entitled.for_site),
-            post_ms: Some(entitled.post_after.0),
+            day: Some(booking.day.0),
+            key: Some(booking.key.clone()),
+            ledger_plan: Some(booking.plan.clone()),
+            gated: Some(booking.gated),
+            for_site: Some(booking.for_site),
+            post_ms: Some(booking.post_after.0),
             ..self
         }
     }
 
     /// Where the call is recorded: all of it is there, or nothing is.
-    fn entitled(&self) -> Result<Option<Entitled>, ProtocolError> {
+    fn booking(&self) -> Result<Option<Booking>, ProtocolError> {
         let Some(day) = self.day else { return Ok(None) };
-        Ok(Some(Entitled {
+        Ok(Some(Booking {
             day: UtcDay(day),
             key: self.key.clone().ok_or_else(|| missing("key"))?,
             plan: self.ledger_plan.clone().ok_or_else(|| missing("ledger_plan"))?,
@@ -126,9 +126,9 @@ impl Command {
     #[must_use]
     pub fn to_path(&self) -> String {
         let (verb, query) = match self {
-            Self::Reserve { id, plan, estimate, hold, entitled } => {
+            Self::Reserve { id, plan, estimate, hold, booking } => {
                 let query = Query { plan: Some(plan.clone()), hold_ms: Some(hold.0), ..named(id) };
-                ("reserve", query.with_cost(&estimate.0).with_entitled(entitled.as_ref()))
+                ("reserve", query.with_cost(&estimate.0).with_booking(booking.as_ref()))
             }
             Self::Check { plan, estimate } => {
                 ("check", Query { plan: Some(plan.clone()), ..Query::default() }.with_cost(&estimate.0))
@@ -173,7 +173,7 @@ impl Command {
                 plan: query.plan()?,
                 estimate: Estimate(query.cost()?),
                 hold: query.hold()?,
-                entitled: query.entitled()?,
+                booking: query.booking()?,
             },
             "check" => Self::Check { plan: query.plan()?, estimate: Estimate(query.cost()?) },
             "settle" => {

@@ -4,7 +4,7 @@ import { after, before, describe, test } from "node:test";
 import { CALLERS, CLOCK, envOf } from "../cases/policy.mjs";
 import { open } from "./client.mjs";
 import { startUpstream } from "./upstream.mjs";
-import { start } from "./worker.mjs";
+import { LEDGER, start } from "./worker.mjs";
 
 const { key, subject } = CALLERS["u-alpha"];
 const headers = [["authorization", `Bearer ${key}`], ["content-type", "application/json"]];
@@ -19,7 +19,7 @@ describe("the test harness", () => {
     upstream = await startUpstream();
     const env = envOf({}, { planName: "standard", upstream: upstream.origin, values: {} });
     env.POLICY.bounds.limiter_ms = 300;
-    worker = await start({ env: { ...env, ANALYTICS: "recorded" }, clock: CLOCK });
+    worker = await start({ env: { ...env, ANALYTICS: "recorded" }, bindings: { LEDGER }, clock: CLOCK });
   });
 
   after(async () => {
@@ -119,7 +119,7 @@ describe("the test harness", () => {
 
   test("a missing binding is refused", async () => {
     const env = envOf({}, { planName: "standard", upstream: upstream.origin, values: {} });
-    const bare = await start({ env, bindings: { LIMITER: null }, clock: CLOCK });
+    const bare = await start({ env, bindings: { LEDGER, LIMITER: null }, clock: CLOCK });
     const connection = await open(bare.url);
     assert.equal((await connection.send(chat)).status, 503);
     connection.close();

@@ -15,16 +15,31 @@ const edge = join(import.meta.dirname, "..", "..", "..", "src", "edge");
 /** The text of one of the product's own statements. */
 export const statement = (name) => readFileSync(join(edge, "sql", `${name}.sql`), "utf8");
 
-/** Starts the Worker with a ledger, and a secret for visitors. */
+/** Starts the Worker with a ledger, and a secret for visitors; a variable that is undefined is left out. */
 export function startDay({ env, bindings, ...policy }) {
-  return Gate.start({ ...policy, env: { VISITOR_SECRET, ...env }, bindings: { LEDGER, ...bindings } });
+  const variables = Object.entries({ VISITOR_SECRET, ...env }).filter(([, value]) => value !== undefined);
+  return Gate.start({ ...policy, env: Object.fromEntries(variables), bindings: { LEDGER, ...bindings } });
 }
+
+/** The same for as long as `act` takes. */
+export async function withDay(policy, act) {
+  const gate = await startDay(policy);
+  try {
+    return await act(gate);
+  } finally {
+    await gate.stop();
+  }
+}
+
+const hashOf = (secret, ...parts) => createHmac("sha256", secret).update(`${parts.join("\0")}\0`).digest("hex");
 
 /** The subject of an address on a day, as whoever has the secret can compute it. */
 export function visitorOf(prefix, day = TODAY, secret = VISITOR_SECRET) {
-  const hash = createHmac("sha256", secret).update(`subject\0${day}\0${prefix}\0`).digest("hex");
-  return `visitor:${hash.slice(0, 32)}`;
+  return `visitor:${hashOf(secret, "subject", day, prefix).slice(0, 32)}`;
 }
+
+/** What the number in a token is called on a day. */
+export const memberOf = (number, day = TODAY) => hashOf(VISITOR_SECRET, "member", day, number).slice(0, 16);
 
 /** A chat completion of a visitor, to be sent by the raw client. */
 export function visit(gate, address, { headers = [], body = {} } = {}) {
