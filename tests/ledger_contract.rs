@@ -1,6 +1,6 @@
 //! The contract of the day's ledger, over the ledger in memory. `worker/ledger_contract.test.mjs` holds the statements
 //! over the real database to the very same data, `ledger_contract.json`.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test that cannot go on has failed")]
 
 use serde_json::{Map, Value, json};
 use support::ledger::{FullRow, MemoryLedger};

@@ -33,9 +33,18 @@ enum Fate {
     DiedBeforeSending,
 }
 
+/// What the day's gate has to do with a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    NotAsked,
+    Counted,
+    /// It could not be asked, and the policy lets the call pass all the same.
+    Unchecked,
+}
+
 #[derive(Clone, Debug)]
 enum Step {
-    Reserve { gated: bool, key: u8, estimate: u64 },
+    Reserve { kind: Kind, key: u8, estimate: u64 },
     Settle { which: usize, cost: u64 },
     Release { which: usize },
     Pass(u64),
@@ -44,9 +53,11 @@ enum Step {
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let kinds = [Kind::NotAsked, Kind::Counted, Kind::Unchecked];
     let fates = [Fate::Taken, Fate::AcknowledgementLost, Fate::NotTaken, Fate::DiedBeforeSending];
     let step = prop_oneof![
-        4 => (any::<bool>(), 0..3_u8, 0..1_000_u64).prop_map(|(gated, key, estimate)| Step::Reserve { gated, key, estimate }),
+        4 => (0..kinds.len(), 0..3_u8, 0..1_000_u64)
+            .prop_map(move |(kind, key, estimate)| Step::Reserve { kind: kinds[kind], key, estimate }),
         4 => (any::<usize>(), 0..2_000_u64).prop_map(|(which, cost)| Step::Settle { which, cost }),
         1 => any::<usize>().prop_map(|which| Step::Release { which }),
         3 => prop_oneof![0..20_000_u64, 0..400_000_u64].prop_map(Step::Pass),
@@ -63,7 +74,7 @@ fn cost(usd: u64) -> Cost {
 /// A call as a bookkeeper sees it.
 struct Call {
     at: (u64, String),
-    gated: bool,
+    kind: Kind,
     expires_at: UnixMillis,
     /// What it is charged in the end: its estimate, unless it is settled or released in time.
     charged: u64,
@@ -91,20 +102,21 @@ impl World {
         reply
     }
 
-    fn reserve(&mut self, gated: bool, key: u8, usd: u64) {
+    fn reserve(&mut self, kind: Kind, key: u8, usd: u64) {
         let (day, key, plan) = (UtcDay::of(self.now), format!("visitor:a~{key}"), "p".to_owned());
         let (id, at) = (HoldId(self.calls.len().to_string()), (day.0, key.clone()));
+        let gated = kind != Kind::NotAsked;
         let booking =
             Some(Booking { day, key: key.clone(), plan: plan.clone(), gated, for_site: gated, post_after: POST_AFTER });
         let estimate = Estimate(cost(usd));
         self.command(&Command::Reserve { id, plan: plan.clone(), estimate, hold: HOLD, booking });
-        if gated {
+        if kind == Kind::Counted {
             let (own, site) = (DayCaps::default(), DayCaps::default());
             let estimate = NanoUsd(usd);
             self.ledger.count(&Gate { day, key, plan, estimate, own, site, counts_for_site: true });
         }
         let expires_at = self.now.after(HOLD);
-        self.calls.push(Call { at, gated, expires_at, charged: usd, ended: false });
+        self.calls.push(Call { at, kind, expires_at, charged: usd, ended: false });
     }
 
     /// An open call, or one that can still be corrected.
@@ -117,14 +129,16 @@ impl World {
     fn settle(&mut self, which: usize, usd: u64) {
         let Some(at) = self.chosen(which) else { return };
         let charge = Charge::Exact(cost(usd));
-        self.command(&Command::Settle { id: HoldId(at.to_string()), charge, counted: true });
+        let counted = self.calls[at].kind != Kind::Unchecked;
+        self.command(&Command::Settle { id: HoldId(at.to_string()), charge, counted });
         (self.calls[at].charged, self.calls[at].ended) = (usd, true);
     }
 
     /// A call that cost nothing, in time: its count is given back.
     fn release(&mut self, which: usize) {
         let Some(at) = self.chosen(which).filter(|at| self.calls[*at].expires_at > self.now) else { return };
-        self.command(&Command::Release { id: HoldId(at.to_string()), give_back: true });
+        let give_back = self.calls[at].kind != Kind::Unchecked;
+        self.command(&Command::Release { id: HoldId(at.to_string()), give_back });
         // As if it had never been.
         let call = &mut self.calls[at];
         (call.charged, call.ended, call.at) = (0, true, (0, String::new()));
@@ -164,7 +178,9 @@ impl World {
         let mut rows = BTreeMap::new();
         for call in self.calls.iter().filter(|call| !call.at.1.is_empty()) {
             let row: &mut [u64; 4] = rows.entry(call.at.clone()).or_default();
-            for (column, more) in row.iter_mut().zip([1, 1, call.charged, call.charged]) {
+            // Nobody tells the object that a call was not counted, if nobody is left to settle it.
+            let counted = u64::from(call.kind != Kind::Unchecked || call.ended);
+            for (column, more) in row.iter_mut().zip([counted, 1, call.charged, counted * call.charged]) {
                 *column += more;
             }
         }
@@ -185,7 +201,7 @@ proptest! {
             World { now: UnixMillis(START), record: None, ledger: MemoryLedger::default(), calls: Vec::new() };
         for step in steps {
             match step {
-                Step::Reserve { gated, key, estimate } => world.reserve(gated, key, estimate),
+                Step::Reserve { kind, key, estimate } => world.reserve(kind, key, estimate),
                 Step::Settle { which, cost } => world.settle(which, cost),
                 Step::Release { which } => world.release(which),
                 Step::Pass(ms) => world.now = world.now.after(Wait(ms)),
@@ -204,7 +220,8 @@ proptest! {
         }
         prop_assert_eq!(world.told(), world.expected());
         let site: Vec<_> = world.ledger.rows.iter().filter(|((_, key), _)| key == "*").map(|(_, row)| row).collect();
-        let gated = world.calls.iter().filter(|call| call.gated && !call.at.1.is_empty());
+        let told = |call: &&Call| call.kind == Kind::Counted || call.kind == Kind::Unchecked && call.ended;
+        let gated = world.calls.iter().filter(told).filter(|call| !call.at.1.is_empty());
         let charged: u64 = gated.clone().map(|call| call.charged).sum();
         prop_assert_eq!(site.iter().map(|row| row.calls).sum::<i64>(), i64::try_from(gated.count()).unwrap());
         prop_assert_eq!(site.iter().map(|row| row.counted).sum::<i64>(), i64::try_from(charged).unwrap());

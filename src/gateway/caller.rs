@@ -52,7 +52,11 @@ async fn caller_with<'p, P: Ports>(
     let headers = CREDENTIAL_HEADERS.map(|name| ports.header(name));
     let known = match (authenticate(&headers, &policy.keys), &policy.visitors) {
         (Err(Unrecognised::Missing), Some(visitors)) => {
-            let token = token.map(|(Token::Sent(token) | Token::Kept(token))| token);
+            let token = match token {
+                // Where none are given out any more, one that a browser has kept means nothing.
+                Some(Token::Kept(_)) if visitors.tokens.is_none() => None,
+                token => token.map(|(Token::Sent(token) | Token::Kept(token))| token),
+            };
             visitor(visitors, ports.header(ADDRESS_HEADER).as_deref(), token.as_deref(), record.at)
         }
         (Ok(_), _) if matches!(token, Some(Token::Sent(_))) => Err(Unrecognised::Ambiguous),

@@ -17,8 +17,6 @@ const OPERATION: &str = "/chat/completions";
 const ANSWER_MAX: usize = 16 * 1024 * 1024;
 /// How long before its deadline a hold is settled at the latest.
 const MARGIN: Wait = Wait::seconds(5);
-/// How long the words of a failure are waited for, which nobody but the log is told.
-const WORDS_WAIT: Wait = Wait(500);
 /// The largest error that is read.
 const ERROR_MAX: usize = 64 * 1024;
 
@@ -83,7 +81,7 @@ pub(super) async fn forward<P: Ports>(
     Ok(Forwarded::Whole { headers, body, completion })
 }
 
-/// What an answer without success means for the caller. What it says of the operator's account goes to the log alone.
+/// What an answer without success means for the caller.
 async fn refusal<P: Ports>(
     ports: &P,
     reply: &mut UpstreamReply<P::Body>,
@@ -91,21 +89,18 @@ async fn refusal<P: Ports>(
     secret: Option<&str>,
 ) -> UpstreamFault {
     let status = reply.status;
-    let told = matches!(status, 400..=499) && !matches!(status, 401..=403 | 407);
-    let patience = if told { first } else { WORDS_WAIT };
-    let until = ports.now().after(patience);
-    let left = || if told { patience } else { until.since(ports.now()).max(Wait(1)) };
-    let body = read_whole(&mut reply.body, ERROR_MAX, (patience, idle.min(patience)), left).await.unwrap_or_default();
-    let error = error_of(&body, status, secret);
-    if told {
+    if matches!(status, 400..=499) && !matches!(status, 401..=403 | 407) {
+        let body = read_whole(&mut reply.body, ERROR_MAX, (first, idle), || first).await.unwrap_or_default();
+        let error = error_of(&body, status, secret);
         let wait = reply.header("retry-after").and_then(|value| parse_retry_after(value, ports.now()));
-        return if status == 429 {
-            UpstreamFault::Limited { error, wait }
-        } else {
-            UpstreamFault::Refused { status, error }
+        return match status {
+            429 => UpstreamFault::Limited { error, wait },
+            _ => UpstreamFault::Refused { status, error },
         };
     }
-    ports.warn(&format!("the upstream answered {status}: {}", error.message));
+    // Not its words: they may quote the prompt. Its own log has them under this id.
+    let id = reply.header("x-request-id").unwrap_or("none");
+    ports.warn(&format!("the upstream answered {status}, its request id: {id}"));
     match status {
         401 | 403 | 407 => UpstreamFault::Auth,
         // A redirect would send our credential elsewhere.

@@ -15,7 +15,7 @@ use crate::time::{UnixMillis, UtcDay, Wait};
 /// How long a batch that the ledger did not take waits before it is sent again; twice as long after every further
 /// failure, up to the longest.
 const RETRY: Wait = Wait::seconds(30);
-const RETRY_MAX: Wait = Wait::seconds(3_600);
+const RETRY_MAX: Wait = Wait::seconds(300);
 
 /// For how many rows refusals are noted at most: one object serves few keys at a time.
 const REFUSALS_MAX: usize = 64;
@@ -218,6 +218,22 @@ impl Entry {
             ..Self::of(booking)
         };
         corrected.for_site(booking)
+    }
+
+    /// The same of a call that the gate, which it was recorded to have passed, has not counted after all.
+    #[must_use]
+    pub fn corrected_and_counted(booking: &Booking, before: &Cost, after: &Cost) -> Self {
+        let corrected = Self::corrected(booking, before, after);
+        Self { calls: 1, counted: signed(after.usd.0), ..corrected }.for_site(booking)
+    }
+
+    /// A correction of a call that was recorded at `before` and did cost nothing; with `give_back` it did not count.
+    #[must_use]
+    pub fn undone(booking: &Booking, before: &Cost, give_back: bool) -> Self {
+        let nothing = Cost { requests: 0, ..Cost::default() };
+        let corrected = Self::corrected(booking, before, &nothing);
+        let calls = -i64::from(give_back && booking.gated);
+        Self { calls, settled: -1, ..corrected }.for_site(booking)
     }
 
     /// A count that is given back: the call cost nothing. `None` if the gate has not counted it.

@@ -28,7 +28,7 @@ describe("calls at once", () => {
   let gate;
 
   before(async () => {
-    gate = await Gate.start({ plans, callers, bounds: { limiter_ms: 20_000 } });
+    gate = await Gate.start({ plans, callers, bounds: { limiter_ms: 5_000 } });
   });
 
   after(() => gate.stop());

@@ -1,8 +1,9 @@
-// A ledger that cannot be asked: the call is refused, nothing is called, nothing stays held, and the health check tells.
+// A ledger that cannot be asked: the call is refused, nothing is called, nothing stays held, the health check tells.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { OK } from "./harness/upstream.mjs";
 import { NANO_USD, SECOND, errorOf, eventually, json, plan, stock, subjectOf } from "./support/gate.mjs";
+import { failure, stream } from "./support/sse.mjs";
 import { RETRY, posted, rowOf, sequence, statuses, visit, visitorOf, withDay } from "./support/day.mjs";
 
 const ADDRESS = "203.0.113.40";
@@ -35,7 +36,10 @@ const released = (gate, subject) =>
   });
 
 const BROKEN = {
-  "the table is missing": { breaks: (gate) => gate.worker.sql("DROP TABLE ledger"), mends: (gate) => gate.worker.migrate() },
+  "the table is missing": {
+    breaks: (gate) => gate.worker.sql("DROP TABLE ledger"),
+    mends: (gate) => gate.worker.migrate(),
+  },
   "the binding is missing": { bindings: { LEDGER: null } },
   "the database fails": {
     breaks: (gate) => gate.worker.setFaults([{ at: "ledger.*", effect: "fails", times: "always" }]),
@@ -68,7 +72,7 @@ describe("where", () => {
         await gate.worker.advance(6 * SECOND);
         const sick = await health(gate);
         assert.deepEqual([sick.http, sick.status, sick.ledger], [503, "ledger_unavailable", "unavailable"]);
-        assert.ok(gate.worker.lines.some((line) => line.includes("the ledger is not available")), "the cause is not logged");
+        assert.ok(gate.worker.lines.some((line) => line.includes("the ledger is not available")), "it is not logged");
         if (!mends) return;
         await mends(gate);
         assert.equal((await gate.send(visit(gate, ADDRESS))).status, 200);
@@ -150,7 +154,7 @@ describe("a count", () => {
     ["refused our key", { ...OK, status: 401 }, 502],
     ["refused the request", { ...OK, status: 400, body: { error: { message: "no" } } }, 400],
     ["answered nonsense", { ...OK, body: "<html>" }, 502],
-    ["failed as the stream began", { ...OK, headers: { "content-type": "text/event-stream" }, body: undefined, sse: ['data: {"error":{"message":"x"}}\n\n'] }, 502],
+    ["failed as the stream began", stream([failure("no")]), 502],
   ]) {
     test(`is given back by the object's alarm if the upstream ${what}`, () =>
       withDay(policy, async (gate) => {

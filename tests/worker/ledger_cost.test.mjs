@@ -5,7 +5,8 @@ import { SECOND, plan, stock, subjectOf } from "./support/gate.mjs";
 import { TODAY, rowOf, sequence, startDay, statuses, visit, visitorOf, withDay } from "./support/day.mjs";
 
 const limits = { calls: stock("requests", 1_000_000) };
-const plans = { keyed: plan(limits), capped: plan(limits, { daily_calls: 100_000 }), visitor: plan(limits, { daily_calls: 2 }) };
+const capped = (calls) => plan(limits, { daily_calls: calls });
+const plans = { keyed: plan(limits), capped: capped(100_000), visitor: capped(2) };
 const callers = { ann: "keyed", bob: "capped", eve: "keyed" };
 
 /** What was asked on calls' paths, and what was written. */
@@ -42,7 +43,8 @@ describe("on the path of a call", () => {
   });
 
   test("nor for a plan that is exempted from the ceiling", async () => {
-    const asked = await path({ site: { daily_calls: 5, exempt: ["keyed"] } }, (gate, one) => one(() => gate.chat("ann")));
+    const site = { daily_calls: 5, exempt: ["keyed"] };
+    const asked = await path({ site }, (gate, one) => one(() => gate.chat("ann")));
     assert.deepEqual(asked, [[200, []]]);
   });
 

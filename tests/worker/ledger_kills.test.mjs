@@ -43,9 +43,13 @@ describe(`a process that is killed ${KILLS} times`, () => {
   let gate;
   const dice = random(20_310_305);
   const callers = {
-    ann: { subject: subjectOf("ann"), request: (body) => chat("ann", body), usage: () => gate.usage("ann") },
-    bob: { subject: subjectOf("bob"), request: (body) => chat("bob", body), usage: () => gate.usage("bob") },
-    visitor: { subject: visitorOf(ADDRESS), request: (body) => gate.send(visit(gate, ADDRESS, { body })), usage: visitorUsage },
+    ann: keyed("ann"),
+    bob: keyed("bob"),
+    visitor: {
+      subject: visitorOf(ADDRESS),
+      request: (body) => gate.send(visit(gate, ADDRESS, { body })),
+      usage: visitorUsage,
+    },
   };
   const names = Object.keys(callers);
 
@@ -55,8 +59,8 @@ describe(`a process that is killed ${KILLS} times`, () => {
 
   after(() => gate.stop());
 
-  function chat(name, body) {
-    return gate.chat(name, body);
+  function keyed(name) {
+    return { subject: subjectOf(name), request: (body) => gate.chat(name, body), usage: () => gate.usage(name) };
   }
 
   async function visitorUsage() {

@@ -9,9 +9,14 @@ import { RETRY, TODAY, VISITOR_SECRET, startDay, visit, visitorOf } from "./supp
 const ADDRESSES = ["203.0.113.88", "198.51.77.201", "2001:db8:77:88::9"];
 const PROMPT = "Name three rivers that nobody has heard of.";
 const ANSWER = "Xyzzyquux, Plughfrobnitz.";
+const WRONG_KEY = "a-wrong-key-of-somebody";
 const limits = { calls: stock("requests", 100) };
 const policy = {
-  plans: { visitor: plan(limits, { daily_calls: 40 }), network: plan({ all: stock("requests", 100) }), keyed: plan(limits) },
+  plans: {
+    visitor: plan(limits, { daily_calls: 40 }),
+    network: plan({ all: stock("requests", 100) }),
+    keyed: plan(limits),
+  },
   callers: { ann: "keyed" },
   visitors: { plan: "visitor", tokens: { shared_plan: "network" } },
   site: { daily_calls: 1_000 },
@@ -28,11 +33,12 @@ describe("what is kept of callers", () => {
     await gate.play({ ...OK, body: { ...OK.body, choices: [{ index: 0, message, finish_reason: "stop" }] } });
     const body = { messages: [{ role: "user", content: PROMPT }] };
     for (const address of ADDRESSES) await gate.send(visit(gate, address, { body }));
-    const asked = gate.request(null, { method: "POST", path: "/v1/visitor", headers: [["cf-connecting-ip", ADDRESSES[0]]] });
+    const headers = [["cf-connecting-ip", ADDRESSES[0]]];
+    const asked = gate.request(null, { method: "POST", path: "/v1/visitor", headers });
     token = json(await gate.send(asked)).token;
     await gate.send(visit(gate, ADDRESSES[0], { body, headers: [["x-tollgate-visitor", token]] }));
     await gate.send(visit(gate, ADDRESSES[1], { body, headers: [["x-tollgate-visitor", token]] }));
-    await gate.send(visit(gate, ADDRESSES[0], { body, headers: [["authorization", "Bearer a-wrong-key-of-somebody"]] }));
+    await gate.send(visit(gate, ADDRESSES[0], { body, headers: [["authorization", `Bearer ${WRONG_KEY}`]] }));
     await gate.send(visit(gate, ADDRESSES[0], { body: { ...body, max_tokens: "many" } }));
     await gate.chat("ann", body);
     // What goes wrong is logged, too.
@@ -57,9 +63,9 @@ describe("what is kept of callers", () => {
   after(() => gate.stop());
 
   const forbidden = () => [
-    ...ADDRESSES, "2001:db8:77:88", "203.0.113", ...ADDRESSES.map(hex), ...ADDRESSES.map((text) => hex(text).slice(0, 32)),
-    PROMPT, "three rivers", ANSWER, "Xyzzyquux", keyOf("ann"), hex(keyOf("ann")), "a-wrong-key-of-somebody", UPSTREAM_KEY,
-    VISITOR_SECRET, token, token.split(".")[3],
+    ...ADDRESSES, "2001:db8:77:88", "203.0.113", ...ADDRESSES.map((text) => hex(text).slice(0, 32)),
+    PROMPT, "three rivers", ANSWER, "Xyzzyquux",
+    keyOf("ann"), hex(keyOf("ann")), WRONG_KEY, UPSTREAM_KEY, VISITOR_SECRET, token, token.split(".")[3],
   ];
 
   test("in the database and in the objects has no address, no key and no prompt", async () => {

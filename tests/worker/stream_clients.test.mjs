@@ -46,7 +46,7 @@ describe("a client of a stream", () => {
     const cancelled = await gate.upstream.calls.at(-1).cancelled;
     assert.ok(cancelled !== null && cancelled - reply.leftAt < 1_000, `${cancelled - reply.leftAt} ms`);
     const { held, charged, exact, client_left: left } = await onlyRecord(gate, "ann");
-    assert.deepEqual([exact, left, charged.input, charged.output], [false, true, held.input, 3]);
+    assert.deepEqual([exact, left, charged.input, charged.output], [false, true, held.input, 4]);
   });
 
   test("that leaves while events go on and on has its upstream cancelled within a second too", async () => {
@@ -140,6 +140,6 @@ describe("a client of a stream, where patience is short,", () => {
     await gate.stream("eve", {}, { leavesAfterEvent: 3 });
     assert.notEqual(await gate.upstream.calls.at(-1).cancelled, null);
     const { held, charged, exact } = await onlyRecord(gate, "eve");
-    assert.deepEqual([exact, charged.input, charged.output], [false, held.input, 3]);
+    assert.deepEqual([exact, charged.input, charged.output], [false, held.input, 4]);
   });
 });

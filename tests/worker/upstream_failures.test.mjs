@@ -191,7 +191,7 @@ describe("an upstream that", () => {
     const reply = await gate.stream("ann");
     await gate.settled("ann");
     const { held } = await gate.record(reply);
-    assert.equal(before - (await limitsOf(gate)).left[0], held.input * NANO_USD.input + 3 * NANO_USD.output);
+    assert.equal(before - (await limitsOf(gate)).left[0], held.input * NANO_USD.input + 4 * NANO_USD.output);
     const [, event] = reply.body.toString().split(events.join(""));
     assert.equal(JSON.parse(event.replace(/^data: /, "")).error.code, "upstream_invalid");
     saysNothingOfTheUpstream(gate, reply);

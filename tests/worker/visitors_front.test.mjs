@@ -16,9 +16,10 @@ const policy = { plans, callers: { ann: "keyed" }, visitors: { plan: "visitor" }
 
 describe("the shield", () => {
   const SHIELD = { type: "rate-limit", namespace: "1001", simple: { limit: 3, period: 60 } };
-  const shielded = (shield, act, bindings = { SHIELD }) => withDay({ ...policy, ...(shield && { shield }), bindings }, act);
+  const shielded = (shield, act, bindings = { SHIELD }) =>
+    withDay({ ...policy, ...(shield && { shield }), bindings }, act);
 
-  /** Calls until the shield refuses. Its minutes are those of the platform's clock, and a new one may begin any time. */
+  /** Calls until the shield refuses. Its minutes are those of the platform's clock: a new one may begin any time. */
   async function untilRefused(gate, requestOf) {
     for (let admitted = 0; admitted <= 6; admitted += 1) {
       await gate.worker.setFaults([]);
@@ -41,7 +42,8 @@ describe("the shield", () => {
       assert.equal(gate.upstream.calls.length, admitted);
       // Other networks, and callers with a key, are not concerned.
       assert.equal((await gate.send(visit(gate, "203.0.113.51"))).status, 200);
-      assert.deepEqual(statuses(await sequence(gate, 5, () => gate.request("ann", { path: "/v1/models" }))), { 200: 5 });
+      const keyed = await sequence(gate, 5, () => gate.request("ann", { path: "/v1/models" }));
+      assert.deepEqual(statuses(keyed), { 200: 5 });
     }));
 
   test("stands in front of everyone where the policy says so, each by the subject", () =>

@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 
 use super::balance::Balance;
 use super::outbox::{Booking, Entry, Outbox};
-use super::{Amount, Charge, Cost, Estimate, Limit};
+use super::{Amount, Charge, Estimate, Limit};
 use crate::time::{UnixMillis, Wait};
 
 /// How long after its deadline a hold can still be corrected by a settlement that comes late.
@@ -115,8 +115,12 @@ impl Account {
             return Outcome { answer: false, next: None };
         };
         if let Some(Recorded { booking, estimate, expired }) = &hold.recorded {
+            let entry = match (*expired, booking.gated && !counted) {
+                (false, _) => Entry::settled,
+                (true, false) => Entry::corrected,
+                (true, true) => Entry::corrected_and_counted,
+            };
             let booking = Booking { gated: booking.gated && counted, ..booking.clone() };
-            let entry = if *expired { Entry::corrected } else { Entry::settled };
             next.post(&booking, entry(&booking, estimate, charge.cost()));
         }
         for part in &hold.held {
@@ -151,9 +155,8 @@ impl Account {
         };
         if let Some(recorded) = &hold.recorded {
             let booking = &recorded.booking;
-            let nothing = Cost { requests: 0, ..Cost::default() };
             let change = match (recorded.expired, give_back) {
-                (true, _) => Some(Entry::corrected(booking, &recorded.estimate, &nothing)),
+                (true, give_back) => Some(Entry::undone(booking, &recorded.estimate, give_back)),
                 (false, true) => Entry::given_back(booking, &recorded.estimate),
                 (false, false) => None,
             };

@@ -5,7 +5,9 @@ import { textOf } from "../harness/upstream.mjs";
 import { unknown } from "./match.mjs";
 import { KEYS } from "./policy.mjs";
 
-const REQUEST = new Set(["method", "path", "headers", "header_encoding", "body", "body_base64", "transfer", "visitor_token"]);
+const REQUEST = new Set([
+  "method", "path", "headers", "header_encoding", "body", "body_base64", "transfer", "visitor_token",
+]);
 const CONDUCT = new Set(["leaves_after_event", "leaves_after_ms", "stops_reading_after_event", "kill_worker_when"]);
 const BODY = {
   model: "alpha-small",

@@ -10,7 +10,7 @@ export class Faults {
 
   /**
    * Each has `at` (such as `limiter.settle`, `ledger.post`, `storage.put`, or `*` in the place of the verb), `effect`,
-   * and `times`, a number or "always". The effect `passes` lets the first ones through before the next fault of its kind.
+   * and `times`, a number or "always". The effect `passes` lets the first ones through, before the next of its kind.
    */
   set(list) {
     this.#list = list.map((fault) => ({ times: 1, ...fault }));

@@ -43,7 +43,8 @@ export const memberOf = (number, day = TODAY) => hashOf(VISITOR_SECRET, "member"
 
 /** A chat completion of a visitor, to be sent by the raw client. */
 export function visit(gate, address, { headers = [], body = {} } = {}) {
-  const whole = { model: "alpha", messages: [{ role: "user", content: "Name three rivers." }], max_tokens: 100, ...body };
+  const messages = [{ role: "user", content: "Name three rivers." }];
+  const whole = { model: "alpha", messages, max_tokens: 100, ...body };
   const own = address === null ? [] : [["cf-connecting-ip", address]];
   return gate.request(null, { method: "POST", path: CHAT, headers: [...own, ...headers], body: whole });
 }
