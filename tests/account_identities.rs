@@ -21,7 +21,7 @@ fn id(name: &str) -> HoldId {
 /// What an account answers at a moment, apart from the moment of its last write.
 fn seen(account: &Account, now: u64, limits: &[Limit]) -> Vec<i64> {
     let Snapshot { balances, .. } = account.snapshot(UnixMillis(now), limits);
-    balances.iter().map(|balance| balance.left()).collect()
+    balances.iter().map(tollgate::limit::balance::Balance::left).collect()
 }
 
 /// A caller with something spent already, so that not everything begins full.

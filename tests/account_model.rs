@@ -142,7 +142,7 @@ impl Pair {
 }
 
 fn left(snapshot: &Snapshot) -> Vec<i64> {
-    snapshot.balances.iter().map(|balance| balance.left()).collect()
+    snapshot.balances.iter().map(tollgate::limit::balance::Balance::left).collect()
 }
 
 /// What happened to one limit: what was held, or given back, or added, and whether it was an admission.

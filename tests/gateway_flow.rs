@@ -17,7 +17,6 @@ mod support {
     pub(crate) mod policy;
     #[expect(dead_code, reason = "what other tests need of it")]
     pub(crate) mod stream;
-    #[expect(dead_code, reason = "what other tests need of it")]
     pub(crate) mod world;
 }
 

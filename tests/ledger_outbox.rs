@@ -1,5 +1,5 @@
 //! Whatever dies or is lost on the way, and however often an alarm comes: in the end the ledger has what was charged.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test that cannot go on has failed")]
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -3,8 +3,8 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer } from "node:http";
 import { after, before, describe, test } from "node:test";
-import { errorOf, json, plan, stock, subjectOf } from "./support/gate.mjs";
-import { sequence, startDay, statuses, visit, visitorOf, withDay } from "./support/day.mjs";
+import { errorOf, json, plan, stock } from "./support/gate.mjs";
+import { sequence, startDay, statuses, visit, withDay } from "./support/day.mjs";
 
 const ADDRESS = "203.0.113.50";
 const plans = {
