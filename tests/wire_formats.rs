@@ -246,6 +246,7 @@ fn call() -> CallRecord {
         client_left: true,
         unsettled: true,
         limiter_ms: 7,
+        ledger_ms: 10,
         upstream_ms: 8,
         total_ms: 9,
     }
@@ -258,15 +259,15 @@ fn a_call_is_written_down_in_a_fixed_form() {
         r#""subject":"user:ann","plan":"standard","model":"gpt-4o-mini","stream":true,"limited_by":"day","#,
         r#""wait_ms":1500,"held":{"requests":1,"input":1,"output":2,"usd":3},"#,
         r#""charged":{"requests":1,"input":4,"output":5,"usd":6},"exact":false,"implausible":true,"unchecked":true,"#,
-        r#""client_left":true,"unsettled":true,"limiter_ms":7,"upstream_ms":8,"total_ms":9}"#,
+        r#""client_left":true,"unsettled":true,"limiter_ms":7,"ledger_ms":10,"upstream_ms":8,"total_ms":9}"#,
     );
     assert_eq!(serde_json::to_string(&call()).unwrap(), whole);
     let least = concat!(
         r#"{"id":"","route":"","at":0,"status":0,"verdict":"","stream":false,"#,
-        r#""limiter_ms":0,"upstream_ms":0,"total_ms":0}"#,
+        r#""limiter_ms":0,"ledger_ms":0,"upstream_ms":0,"total_ms":0}"#,
     );
     assert_eq!(serde_json::to_string(&CallRecord::default()).unwrap(), least);
     assert_eq!(call().labels(), ["ok", "/v1/chat/completions", "standard", "gpt-4o-mini", "day", "stream"]);
-    assert_eq!(format!("{:?}", call().numbers()), "[200.0, 1500.0, 3.0, 6.0, 4.0, 5.0, 7.0, 8.0, 9.0]");
+    assert_eq!(format!("{:?}", call().numbers()), "[200.0, 1500.0, 3.0, 6.0, 4.0, 5.0, 7.0, 8.0, 9.0, 10.0]");
     assert_eq!(CallRecord::default().labels(), ["", "", "", "", "", "plain"]);
 }

@@ -19,6 +19,7 @@ use crate::limit::outbox::Booking;
 use crate::limit::protocol::{Command, Reply};
 use crate::policy::{OnUnavailable, Plan, Policy};
 use crate::rejection::{Rejection, UpstreamFault};
+use crate::time::UnixMillis;
 
 /// What a call comes to.
 #[derive(Debug)]
@@ -113,6 +114,7 @@ pub async fn complete<'p, P: Ports>(
     drop(request);
     drop(body);
     let bounds = (&policy.bounds, hold.record.at.after(policy.bounds.hold));
+    let sent_at = ports.now();
     let forwarded = match forward(ports, upstream, sent, bounds, counter).await {
         Ok(Forwarded::Stream { headers, mut body, first }) => {
             first_event(&mut body, &mut meter, first).await.map(|()| Forwarded::Stream { headers, body, first })
@@ -121,14 +123,14 @@ pub async fn complete<'p, P: Ports>(
     };
     // 7 and 8
     match forwarded {
-        Err(fault) => Err(upstream_failed(ports, fault, hold, snapshot)),
+        Err(fault) => Err(upstream_failed(fault, answered(ports, hold, sent_at), snapshot)),
         Ok(Forwarded::Whole { headers, body, completion }) => {
-            let hold = answered(ports, hold);
+            let hold = answered(ports, hold, sent_at);
             let ending = Ending::Settle(priced.charge(completion.usage, completion.seen, true));
             Ok(Completed::Whole { headers, body, snapshot, hold: Box::new((hold, ending)) })
         }
         Ok(Forwarded::Stream { headers, body, .. }) => {
-            let (hold, on_disconnect, bounds) = (answered(ports, hold), plan.on_disconnect, policy.bounds);
+            let (hold, on_disconnect, bounds) = (answered(ports, hold, sent_at), plan.on_disconnect, policy.bounds);
             let relay = Box::new(Relay { body, meter, hold, priced, on_disconnect, bounds });
             Ok(Completed::Stream { headers, snapshot, relay })
         }
@@ -176,7 +178,7 @@ async fn reserve<P: Ports>(
     let (estimate, time) = (priced.estimate, policy.bounds.hold);
     let command = Command::Reserve { id: id.clone(), plan: object_plan.clone(), estimate, hold: time, booking };
     let reply = ask_twice(ports, subject, &command, policy.bounds.limiter).await;
-    record.limiter_ms = ports.now().since(record.at).0;
+    record.limiter_ms = ports.now().since(now).0;
     let fault = match reply {
         Ok(Reply::Reserve { verdict: Verdict::Reserved { .. }, snapshot }) => {
             record.held = Some(estimate.0);
@@ -209,17 +211,16 @@ async fn reserve<P: Ports>(
 }
 
 /// The hold of a call whose answer has come.
-fn answered<P: Ports>(ports: &P, mut hold: Hold) -> Hold {
+fn answered<P: Ports>(ports: &P, mut hold: Hold, sent_at: UnixMillis) -> Hold {
     let record = &mut hold.record;
-    record.upstream_ms = ports.now().since(record.at).0.saturating_sub(record.limiter_ms);
+    record.upstream_ms = ports.now().since(sent_at).0;
     record.status = 200;
     record.verdict = "ok";
     hold
 }
 
-fn upstream_failed<P: Ports>(ports: &P, fault: UpstreamFault, hold: Hold, snapshot: Snapshot) -> Refused {
+fn upstream_failed(fault: UpstreamFault, hold: Hold, snapshot: Snapshot) -> Refused {
     // After a time-out the provider may have worked, so the day's count stays.
     let give_back = fault != UpstreamFault::Timeout;
-    let hold = answered(ports, hold);
     Refused { rejection: Rejection::Upstream(fault), snapshot: Some(snapshot), hold: Some((hold, give_back)) }
 }

@@ -77,6 +77,7 @@ pub(super) async fn look<P: Ports>(policy: &Policy, ports: &P, gate: &Gate) -> R
 pub(super) async fn count<P: Ports>(policy: &Policy, ports: &P, gate: &Gate, hold: &mut Hold) -> Result<(), Rejection> {
     let now = ports.now();
     let answered = ports.count(gate, policy.bounds.ledger).await;
+    hold.record.ledger_ms = ports.now().since(now).0;
     let verdict = answered.and_then(|rows| {
         gate.verdict(&rows, now).ok_or_else(|| Unavailable("the statement returned no row".to_owned()))
     });

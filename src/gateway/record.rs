@@ -59,11 +59,13 @@ pub struct CallRecord {
     /// The settlement or release could not be delivered; the hold's deadline ends it.
     #[serde(skip_serializing_if = "is_false")]
     pub unsettled: bool,
-    /// Until the limiter had answered.
+    /// How long the limiter took to answer.
     pub limiter_ms: u64,
-    /// From then until the upstream's answer could be judged.
+    /// How long the ledger took to answer.
+    pub ledger_ms: u64,
+    /// How long the upstream took until its answer could be judged.
     pub upstream_ms: u64,
-    /// From arrival to settlement.
+    /// From arrival to settlement; what the others do not explain is the caller's sending and the relaying.
     pub total_ms: u64,
 }
 
@@ -87,10 +89,11 @@ impl CallRecord {
     }
 
     /// The numbers of the call as analytics has them, in a fixed order: status, announced wait, held and charged
-    /// billionths of a dollar, charged input and output tokens, and the three times in milliseconds.
+    /// billionths of a dollar, charged input and output tokens, and the times in milliseconds:
+    /// limiter, upstream, in all, ledger.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "analytics has nothing but doubles; all of these are below 2^53")]
-    pub fn numbers(&self) -> [f64; 9] {
+    pub fn numbers(&self) -> [f64; 10] {
         let (held, charged) = (self.held.unwrap_or_default(), self.charged.unwrap_or_default());
         [
             u64::from(self.status),
@@ -102,6 +105,7 @@ impl CallRecord {
             self.limiter_ms,
             self.upstream_ms,
             self.total_ms,
+            self.ledger_ms,
         ]
         .map(|number| number as f64)
     }
