@@ -267,6 +267,9 @@ fn a_call_is_written_down_in_a_fixed_form() {
         r#""limiter_ms":0,"ledger_ms":0,"upstream_ms":0,"total_ms":0}"#,
     );
     assert_eq!(serde_json::to_string(&CallRecord::default()).unwrap(), least);
+    assert_eq!((call().index(), CallRecord::default().index()), ("user:ann", ""));
+    let long = CallRecord { subject: Some("é".repeat(60)), ..call() };
+    assert_eq!(long.index(), "é".repeat(48));
     assert_eq!(call().labels(), ["ok", "/v1/chat/completions", "standard", "gpt-4o-mini", "day", "stream"]);
     assert_eq!(format!("{:?}", call().numbers()), "[200.0, 1500.0, 3.0, 6.0, 4.0, 5.0, 7.0, 8.0, 9.0, 10.0]");
     assert_eq!(CallRecord::default().labels(), ["", "", "", "", "", "plain"]);

@@ -218,7 +218,7 @@ fn is_json(kind: &str) -> bool {
 fn data_point(record: &CallRecord) -> Result<Object, JsValue> {
     let blobs: Array = record.labels().iter().map(|label| JsValue::from_str(label)).collect();
     let doubles: Array = record.numbers().iter().map(|number| JsValue::from_f64(*number)).collect();
-    let indexes = Array::of1(&record.subject.as_deref().unwrap_or("").into());
+    let indexes = Array::of1(&record.index().into());
     let point = Object::new();
     for (name, list) in [("blobs", blobs), ("doubles", doubles), ("indexes", indexes)] {
         Reflect::set(&point, &name.into(), &list)?;

@@ -75,6 +75,13 @@ fn is_false(flag: &bool) -> bool {
 }
 
 impl CallRecord {
+    /// The subject as analytics samples by it; a longer text than 96 bytes would lose the point.
+    #[must_use]
+    pub fn index(&self) -> &str {
+        let subject = self.subject.as_deref().unwrap_or("");
+        subject.split_at(subject.floor_char_boundary(96)).0
+    }
+
     /// The labels of the call as analytics has them, in a fixed order: verdict, route, plan, model, limit, stream.
     #[must_use]
     pub fn labels(&self) -> [&str; 6] {
