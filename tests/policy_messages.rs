@@ -151,7 +151,7 @@ fn what_is_wrong_with_an_upstream_is_told() {
         json!("sk-1\n"),
         &["UPSTREAMS.default.secret: LLM_API_KEY, got no usable secret, want the name of a secret of printable ASCII"],
     );
-    check("LLM_API_BASE", json!("up.test"), &["UPSTREAMS.default.base_url: address, got \"up.test\", want https://…"]);
+    check("LLM_API_BASE", json!("up.test"), &["LLM_API_BASE: address, got \"up.test\", want https://…"]);
     check(
         &at("request_headers"),
         json!([1]),

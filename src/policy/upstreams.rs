@@ -9,6 +9,9 @@ use super::{Secret, Sources, Upstream, may_pass};
 const OPERATIONS: [&str; 6] =
     ["/chat/completions", "/completions", "/responses", "/embeddings", "/models", "/messages"];
 
+/// The variable that overrides the address of the upstream called `default`.
+const OVERRIDE: &str = "LLM_API_BASE";
+
 /// Reads `UPSTREAMS`. `LLM_API_BASE` overrides the address of the one called `default`.
 pub(super) fn read(mut tables: Table, sources: &Sources<'_>, faults: &mut Faults) -> BTreeMap<String, Upstream> {
     let named = tables.tables(faults);
@@ -16,9 +19,9 @@ pub(super) fn read(mut tables: Table, sources: &Sources<'_>, faults: &mut Faults
 }
 
 fn upstream(name: &str, mut table: Table, sources: &Sources<'_>, faults: &mut Faults) -> Upstream {
-    let path = table.path("base_url");
     let written = table.text("base_url", "an address", faults);
-    let overridden = (sources.variable)("LLM_API_BASE").filter(|base| name == "default" && !base.is_empty());
+    let overridden = (sources.variable)(OVERRIDE).filter(|base| name == "default" && !base.is_empty());
+    let path = if overridden.is_some() { OVERRIDE.to_owned() } else { table.path("base_url") };
     let base_url = overridden.or(written).unwrap_or_default();
     let base_url = base_url.strip_suffix('/').unwrap_or(&base_url).to_owned();
     if let Err(want) = check_base_url(&base_url) {
