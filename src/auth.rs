@@ -8,9 +8,6 @@ use crate::policy::{Keys, Visitors};
 use crate::time::{UnixMillis, UtcDay};
 use crate::visitor::{Prefix, TokenFault};
 
-/// The headers that may carry a caller's credential. All of them are taken out before a call goes upstream.
-pub const CREDENTIAL_HEADERS: [&str; 3] = ["authorization", "x-api-key", "api-key"];
-
 /// A caller's opaque, stable name: one person, one subject, one object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Subject(pub String);
@@ -91,7 +88,7 @@ impl Unrecognised {
     }
 }
 
-/// Recognises a caller by the values of the credential headers, in the order of [`CREDENTIAL_HEADERS`].
+/// Recognises a caller by the values of the credential headers, in the order of [`CREDENTIAL_HEADERS`](crate::policy::CREDENTIAL_HEADERS).
 ///
 /// # Errors
 /// If there is no credential, or not exactly one good one.

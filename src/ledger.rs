@@ -3,9 +3,9 @@
 //! Invariant: one atomic statement checks and counts both, or neither. What is decided here is decided on what that
 //! statement returned, never on a count that was read before.
 
+use crate::limit::NanoUsd;
 use crate::limit::account::Denial;
 use crate::limit::{Amount, Limit, Shape, Unit};
-use crate::pricing::NanoUsd;
 use crate::time::{Calendar, UnixMillis, UtcDay, Wait};
 
 /// The row of the whole site.

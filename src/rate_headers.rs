@@ -114,9 +114,9 @@ pub fn go_duration(wait: Wait) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limit::NanoUsd;
     use crate::limit::account::{Account, HoldId};
     use crate::limit::{Cost, Estimate, Limit, Period, Tokens};
-    use crate::pricing::NanoUsd;
 
     #[test]
     fn durations_are_written_as_go_writes_them() {

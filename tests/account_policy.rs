@@ -3,9 +3,9 @@
 
 use proptest::prelude::{TestCaseError, prop_assert, proptest};
 use support::steps::{NOON, changing_plan, config, cost, passing};
+use tollgate::limit::NanoUsd;
 use tollgate::limit::account::{Account, Denial, HoldId, Verdict};
 use tollgate::limit::{Amount, Charge, Cost, Estimate, Limit, Period, Shape, Tokens, Unit};
-use tollgate::pricing::NanoUsd;
 use tollgate::time::{Calendar, DAY_MS, UnixMillis, Wait};
 
 mod support {

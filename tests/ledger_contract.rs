@@ -5,9 +5,9 @@
 use serde_json::{Map, Value, json};
 use support::ledger::{FullRow, MemoryLedger};
 use tollgate::ledger::{DayCaps, Gate, Row};
+use tollgate::limit::NanoUsd;
 use tollgate::limit::outbox::{Batch, Entry};
 use tollgate::policy::{LedgerRules, OnUnavailable};
-use tollgate::pricing::NanoUsd;
 use tollgate::time::{UtcDay, Wait};
 
 mod support {

@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 use proptest::prelude::{Just, Strategy, any, prop_assert_eq, prop_oneof, proptest};
 use support::ledger::MemoryLedger;
 use tollgate::ledger::{DayCaps, Gate};
+use tollgate::limit::NanoUsd;
 use tollgate::limit::account::{Account, AlarmStep, GRACE, HoldId};
 use tollgate::limit::outbox::Booking;
 use tollgate::limit::protocol::{Command, Reply, account_of, record_of};
 use tollgate::limit::{Charge, Cost, Estimate, Tokens};
-use tollgate::pricing::NanoUsd;
 use tollgate::time::{UnixMillis, UtcDay, Wait};
 
 mod support {

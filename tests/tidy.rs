@@ -207,3 +207,36 @@ fn wasm_bindgen_is_pinned_to_the_version_of_its_program() {
         assert!(!direct.contains_key(platform), "{platform} is for wasm32 only");
     }
 }
+
+/// The modules in an order in which each uses only those before it.
+const LAYERS: [&str; 15] = [
+    "time",
+    "limit",
+    "pricing",
+    "tokens",
+    "placement",
+    "visitor",
+    "ledger",
+    "dialect",
+    "policy",
+    "auth",
+    "rate_headers",
+    "rejection",
+    "gateway",
+    "edge",
+    "lib",
+];
+
+#[test]
+fn no_module_uses_one_that_uses_it() {
+    for (name, text) in rust_files("src") {
+        let module = name.trim_start_matches("src/").split('/').next().unwrap().trim_end_matches(".rs");
+        let below = LAYERS.iter().position(|layer| *layer == module).unwrap_or_else(|| panic!("{name} has no layer"));
+        for line in production(&text).filter(|line| !line.trim_start().starts_with("//")) {
+            for used in line.split("crate::").skip(1) {
+                let used = used.split(|letter: char| !letter.is_alphanumeric() && letter != '_').next().unwrap();
+                assert!(used == module || LAYERS[..below].contains(&used), "{name} uses {used}: {line}");
+            }
+        }
+    }
+}

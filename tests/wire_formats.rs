@@ -5,11 +5,11 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use tollgate::gateway::record::CallRecord;
+use tollgate::limit::NanoUsd;
 use tollgate::limit::account::{Account, Denial, HoldId, Snapshot, Verdict};
 use tollgate::limit::outbox::Booking;
 use tollgate::limit::protocol::{Command, ProtocolError, Reply, account_of, record_of};
 use tollgate::limit::{Amount, Charge, Cost, Estimate, Limit, Period, Shape, Tokens, Unit};
-use tollgate::pricing::NanoUsd;
 use tollgate::time::{Calendar, UnixMillis, UtcDay, Wait};
 
 /// 2031-03-05T12:00:00Z.

@@ -1,10 +1,10 @@
 //! What the object has yet to tell the day's ledger, as it is stored, to the letter.
 
+use tollgate::limit::NanoUsd;
 use tollgate::limit::account::{Account, AlarmStep, HoldId};
 use tollgate::limit::outbox::Booking;
 use tollgate::limit::protocol::{account_of, record_of};
 use tollgate::limit::{Charge, Cost, Estimate, Tokens};
-use tollgate::pricing::NanoUsd;
 use tollgate::time::{UnixMillis, UtcDay, Wait};
 
 /// 2031-03-05T12:00:00Z.

@@ -3,10 +3,11 @@
 
 use tollgate::auth::Unrecognised;
 use tollgate::dialect::bad_request::BadRequest;
+use tollgate::dialect::fault::ErrorBody;
 use tollgate::ledger::{DayRefusal, DayScope};
 use tollgate::limit::account::Denial;
 use tollgate::limit::{Amount, Limit, Period, Shape, Unit};
-use tollgate::rejection::{ErrorBody, Rejection, UpstreamFault};
+use tollgate::rejection::{Rejection, UpstreamFault};
 use tollgate::time::{Calendar, Wait};
 
 /// A rejection as text: name, status, headers, body.

@@ -3,14 +3,27 @@
 //! Invariant: an upstream's words pass, its account does not: names of organisations and projects and pieces of keys
 //! are taken out. Members that are missing are null, numbers become text, since one client refuses a numeric code.
 
+use serde::Serialize;
 use serde_json::Value;
-
-use crate::rejection::ErrorBody;
 
 /// Beginnings of words that name an account or a credential.
 const IDENTIFIERS: [&str; 13] =
     ["org-", "org_", "proj_", "proj-", "acct-", "acct_", "user-", "sk-", "pk-", "gsk_", "xai-", "key-", "AIza"];
 const REDACTED: &str = "[redacted]";
+
+/// The error object of the OpenAI API.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ErrorBody {
+    /// For a person.
+    pub message: String,
+    /// The class of error.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// The field at fault.
+    pub param: Option<String>,
+    /// The stable label.
+    pub code: Option<String>,
+}
 
 /// Reads the body of an upstream's error; `secret` is what must not be repeated, our credential there.
 #[must_use]

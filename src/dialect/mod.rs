@@ -1,6 +1,6 @@
 //! What we read of the APIs that pass through, and nothing more.
 //!
-//! Invariant: this part knows texts and tokens. It does not know plans, prices or limits.
+//! Invariant: this part knows texts and numbers of tokens. It does not know plans, models' prices or limits.
 
 pub mod bad_request;
 pub mod chat;

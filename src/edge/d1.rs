@@ -11,9 +11,9 @@ use super::bounded::answered;
 use super::js::member;
 use crate::gateway::ports::Unavailable;
 use crate::ledger::{Gate, Row, SITE_KEY};
+use crate::limit::NanoUsd;
 use crate::limit::outbox::{Batch, Entry};
 use crate::policy::LedgerRules;
-use crate::pricing::NanoUsd;
 use crate::time::{UtcDay, Wait};
 
 /// The binding's name in `wrangler.toml`.

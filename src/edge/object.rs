@@ -85,7 +85,9 @@ impl Keeper {
             Ok(done) => done,
             Err(fault) => return Ok(Err(fault)),
         };
-        self.refusals.borrow_mut().note(command, &reply);
+        if let Some(booking) = command.refused_by(&reply) {
+            self.refusals.borrow_mut().note(booking);
+        }
         if let Some(next) = next {
             let mut next = next.with_refusals(&self.refusals.borrow_mut().take());
             let alarm = next.arm();

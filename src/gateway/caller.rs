@@ -4,8 +4,8 @@
 
 use super::ports::Ports;
 use super::record::CallRecord;
-use crate::auth::{CREDENTIAL_HEADERS, Kind, Principal, Unrecognised, authenticate, visitor};
-use crate::policy::{Plan, Policy};
+use crate::auth::{Kind, Principal, Unrecognised, authenticate, visitor};
+use crate::policy::{CREDENTIAL_HEADERS, Plan, Policy};
 use crate::rejection::Rejection;
 
 /// The header that only the platform sets.

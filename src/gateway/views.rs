@@ -10,12 +10,12 @@ use super::ports::{Ports, Unavailable};
 use super::record::CallRecord;
 use crate::auth::Principal;
 use crate::ledger::{SITE_KEY, left};
+use crate::limit::NanoUsd;
 use crate::limit::account::Snapshot;
 use crate::limit::balance::Balance;
 use crate::limit::protocol::{Command, Reply};
 use crate::limit::{Shape, Unit};
 use crate::policy::{Faults, Plan, Policy, Visitors};
-use crate::pricing::NanoUsd;
 use crate::rejection::Rejection;
 use crate::time::UtcDay;
 

@@ -8,11 +8,13 @@ pub mod balance;
 pub mod bucket;
 pub mod outbox;
 pub mod protocol;
+mod usd;
 pub mod window;
 
 use serde::{Deserialize, Serialize};
 
-use crate::pricing::NanoUsd;
+pub use usd::NanoUsd;
+
 use crate::time::Calendar;
 
 /// The largest amount that a limit may have: the largest integer that a double carries exactly.

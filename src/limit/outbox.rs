@@ -8,8 +8,6 @@
 use serde::{Deserialize, Serialize};
 
 use super::Cost;
-use super::account::Verdict;
-use super::protocol::{Command, Reply};
 use crate::time::{UnixMillis, UtcDay, Wait};
 
 /// How long a batch that the ledger did not take waits before it is sent again; twice as long after every further
@@ -84,14 +82,8 @@ pub struct Batch {
 pub struct Refusals(Vec<(Booking, u64)>);
 
 impl Refusals {
-    /// Notes the outcome of a command.
-    pub fn note(&mut self, command: &Command, reply: &Reply) {
-        let (Command::Reserve { booking: Some(booking), .. }, Reply::Reserve { verdict, .. }) = (command, reply) else {
-            return;
-        };
-        if !matches!(verdict, Verdict::Wait(_) | Verdict::NeverFits(_)) {
-            return;
-        }
+    /// Notes one, which would have been recorded at `booking`.
+    pub fn note(&mut self, booking: &Booking) {
         let noted = self.0.iter_mut().find(|(noted, _)| noted.day == booking.day && noted.key == booking.key);
         if let Some((_, calls)) = noted {
             *calls += 1;
@@ -279,8 +271,8 @@ fn signed(amount: u64) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limit::NanoUsd;
     use crate::limit::Tokens;
-    use crate::pricing::NanoUsd;
 
     fn booking(gated: bool) -> Booking {
         let (key, plan) = ("user:a".to_owned(), "p".to_owned());

@@ -18,7 +18,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 pub use keys::{Key, Keys};
-pub use passing::may_pass;
+pub use passing::{CREDENTIAL_HEADERS, may_pass};
 pub use read::{Sources, VARIABLE_BYTES_MAX};
 pub use table::Faults;
 pub use words::{

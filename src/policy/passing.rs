@@ -1,6 +1,7 @@
 //! Which headers a policy may let pass.
 
-use crate::auth::CREDENTIAL_HEADERS;
+/// The headers that may carry a caller's credential. All of them are taken out before a call goes upstream.
+pub const CREDENTIAL_HEADERS: [&str; 3] = ["authorization", "x-api-key", "api-key"];
 
 /// Headers that never pass, in either direction, whatever the policy lists.
 const NEVER: [&str; 29] = [

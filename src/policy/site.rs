@@ -6,8 +6,8 @@ use super::plans::on_unavailable;
 use super::table::{Faults, Table};
 use super::{LedgerRules, Plan, Secret, Shield, Sources, Turnstile, VisitorTokens, Visitors};
 use crate::ledger::DayCaps;
+use crate::limit::NanoUsd;
 use crate::limit::{AMOUNT_MAX, Amount, Limit, Period, Shape, Unit};
-use crate::pricing::NanoUsd;
 use crate::time::Wait;
 use crate::visitor::{Ipv6Prefix, VisitorSecret};
 

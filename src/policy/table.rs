@@ -6,7 +6,7 @@
 use serde_json::{Map, Value};
 
 use crate::limit::AMOUNT_MAX;
-use crate::pricing::NanoUsd;
+use crate::limit::NanoUsd;
 
 /// The faults of a policy, each as `path: what, got X, want Y`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -2,9 +2,9 @@
 
 use super::{RejectionParts, error, retry_headers};
 use crate::ledger::{DayRefusal, DayScope};
+use crate::limit::NanoUsd;
 use crate::limit::account::Denial;
 use crate::limit::{Limit, Shape, Unit};
-use crate::pricing::NanoUsd;
 use crate::rate_headers::go_duration;
 use crate::time::Wait;
 

@@ -14,6 +14,7 @@ pub use upstream::UpstreamFault;
 
 use crate::auth::Unrecognised;
 use crate::dialect::bad_request::BadRequest;
+use crate::dialect::fault::ErrorBody;
 use crate::ledger::DayRefusal;
 use crate::limit::account::Denial;
 use crate::time::Wait;
@@ -25,20 +26,6 @@ const RETRY_WAIT_MAX: Wait = Wait::seconds(60);
 const MODEL_SHOWN_MAX: usize = 100;
 /// When to come back after a failure of ours: soon, as it is seldom lasting.
 const UNAVAILABLE_WAIT: Wait = Wait::seconds(2);
-
-/// The error object of the OpenAI API.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct ErrorBody {
-    /// For a person.
-    pub message: String,
-    /// The class of error.
-    #[serde(rename = "type")]
-    pub kind: String,
-    /// The field at fault.
-    pub param: Option<String>,
-    /// The stable label.
-    pub code: Option<String>,
-}
 
 /// An early end.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! How upstreams fail, and what a client is told of it.
 
-use super::{ErrorBody, RejectionParts, error, retry_headers};
+use super::{RejectionParts, error, retry_headers};
+use crate::dialect::fault::ErrorBody;
 use crate::time::Wait;
 
 /// How an upstream failed.

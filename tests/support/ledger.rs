@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use tollgate::ledger::{Gate, Row, SITE_KEY, exceeded};
+use tollgate::limit::NanoUsd;
 use tollgate::limit::outbox::Batch;
 use tollgate::policy::LedgerRules;
-use tollgate::pricing::NanoUsd;
 use tollgate::time::UtcDay;
 
 /// A row with all its columns.

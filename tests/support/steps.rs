@@ -5,8 +5,8 @@ use proptest::option::weighted;
 use proptest::prelude::{BoxedStrategy, Just, ProptestConfig, Strategy, any, prop_oneof};
 use proptest::sample::select;
 use proptest::test_runner::FileFailurePersistence;
+use tollgate::limit::NanoUsd;
 use tollgate::limit::{Amount, Cost, Limit, Period, Shape, Tokens, Unit};
-use tollgate::pricing::NanoUsd;
 use tollgate::time::Calendar;
 
 const MINUTE: u64 = 60_000;

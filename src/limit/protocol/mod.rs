@@ -122,6 +122,18 @@ impl core::fmt::Display for ProtocolError {
 }
 
 impl Command {
+    /// Where a call that `reply` has refused is recorded, if anywhere.
+    #[must_use]
+    pub fn refused_by(&self, reply: &Reply) -> Option<&Booking> {
+        match (self, reply) {
+            (
+                Self::Reserve { booking, .. },
+                Reply::Reserve { verdict: Verdict::Wait(_) | Verdict::NeverFits(_), .. },
+            ) => booking.as_ref(),
+            _ => None,
+        }
+    }
+
     /// Carries the command out: the reply, and the account to be written, if any.
     ///
     /// # Errors

@@ -3,10 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Command, PROTOCOL, ProtocolError};
+use crate::limit::NanoUsd;
 use crate::limit::account::HoldId;
 use crate::limit::outbox::Booking;
 use crate::limit::{Charge, Cost, Estimate, Tokens};
-use crate::pricing::NanoUsd;
 use crate::time::{UtcDay, Wait};
 
 /// All fields of all commands, as they stand in the query.
