@@ -31,7 +31,7 @@ fn with_history(limits: &[Limit], cost: &Cost, now: u64) -> Account {
         let name = id(&format!("before-{call}"));
         let made = account.reserve(UnixMillis(now), &name, limits, (Estimate(*cost), HOLD));
         let Some(next) = made.next else { break };
-        account = next.settle(UnixMillis(now), &name, &Charge::Exact(*cost)).next.unwrap();
+        account = next.settle(UnixMillis(now), &name, &Charge::Exact(*cost), true).next.unwrap();
     }
     account
 }
@@ -55,8 +55,8 @@ fn answer(account: &mut Account, now: UnixMillis, limits: &[Limit], step: &Step)
             let done = account.reserve(now, &HoldId(id.clone()), limits, (Estimate(*cost), Wait(*hold)));
             (format!("{:?}", done.answer), done.next)
         }
-        Step::Settle { id, cost, .. } => said(account.settle(now, &HoldId(id.clone()), &Charge::Exact(*cost))),
-        Step::Release { id } => said(account.release(now, &HoldId(id.clone()))),
+        Step::Settle { id, cost, .. } => said(account.settle(now, &HoldId(id.clone()), &Charge::Exact(*cost), true)),
+        Step::Release { id } => said(account.release(now, &HoldId(id.clone()), false)),
         Step::Extend { id, hold } => said(account.extend(now, &HoldId(id.clone()), Wait(*hold))),
         Step::Pass(_) | Step::Back(_) | Step::Alarm | Step::Policy(_) => (String::new(), None),
     };
@@ -86,7 +86,7 @@ proptest! {
                 if let AlarmStep::Rearm { next: looked, .. } = often.alarm(UnixMillis(now)) {
                     often = looked;
                 }
-                often = often.release(UnixMillis(now), &id("nobody's")).next.unwrap_or(often);
+                often = often.release(UnixMillis(now), &id("nobody's"), false).next.unwrap_or(often);
             }
         }
     }
@@ -97,7 +97,8 @@ proptest! {
     ) {
         let account = with_history(&limits, &spent, NOON);
         let times = (NOON, NOON + passed);
-        if let Some(after) = after_call(&account, times, (&limits, &held), Account::release) {
+        let release = |account: &Account, now, id: &HoldId| account.release(now, id, false);
+        if let Some(after) = after_call(&account, times, (&limits, &held), release) {
             for later in [0, 1, 999, 1_000_000, 40 * 86_400_000] {
                 let at = times.1 + later;
                 prop_assert_eq!(seen(&after, at, &limits), seen(&account, at, &limits), "after {} ms", later);
@@ -110,7 +111,7 @@ proptest! {
         limits in plan(4), spent in cost(), (held, actual) in (cost(), cost()), passed in passing(),
     ) {
         let account = with_history(&limits, &spent, NOON);
-        let settle = |account: &Account, now, id: &HoldId| account.settle(now, id, &Charge::Exact(actual));
+        let settle = |account: &Account, now, id: &HoldId| account.settle(now, id, &Charge::Exact(actual), true);
         // What turns out dearer is charged when that is known; what turns out cheaper, as if it had always been.
         let cheaper = limits.iter().all(|limit| actual.of(limit.unit) <= held.of(limit.unit));
         let times = (NOON, if cheaper { NOON + passed } else { NOON });
@@ -147,7 +148,7 @@ proptest! {
         prop_assert_eq!(seen(&account, deadline - 1, &limits), [left, 0]);
         prop_assert_eq!(seen(&account, deadline, &limits), [left, 1]);
         // Late, but within the grace period, a settlement still corrects; after it, it changes nothing.
-        let settled = account.settle(UnixMillis(deadline + late), &id("x"), &Charge::Exact(tokens(actual)));
+        let settled = account.settle(UnixMillis(deadline + late), &id("x"), &Charge::Exact(tokens(actual)), true);
         prop_assert_eq!(settled.answer, late < GRACE.0);
         let left = if late < GRACE.0 { 100 - i64::try_from(actual).unwrap() } else { left };
         prop_assert_eq!(seen(&settled.next.unwrap_or(account), deadline + late, &limits), [left, 1]);
@@ -164,10 +165,10 @@ proptest! {
         let call = (Estimate(one), HOLD);
         let ended = if released == 1 {
             // The release overtakes the reservation.
-            Account::default().release(now, &id("x")).next.unwrap()
+            Account::default().release(now, &id("x"), false).next.unwrap()
         } else {
             let made = Account::default().reserve(now, &id("x"), &limits, call).next.unwrap();
-            made.settle(now, &id("x"), &Charge::AtLeast(one)).next.unwrap()
+            made.settle(now, &id("x"), &Charge::AtLeast(one), true).next.unwrap()
         };
         let again = ended.reserve(UnixMillis(NOON + late), &id("x"), &limits, call);
         prop_assert_eq!(again.answer == Verdict::Ended, late < ENDED_KEPT.0);
@@ -181,9 +182,9 @@ fn a_hold_is_corrected_and_an_id_remembered_to_the_last_millisecond() {
     let call = (Estimate::default(), HOLD);
     let made = account.reserve(now, &id("x"), &[], call).next.unwrap();
     let end = NOON + HOLD.0 + GRACE.0;
-    let settled = |at: u64| made.settle(UnixMillis(at), &id("x"), &Charge::Exact(Cost::default())).answer;
+    let settled = |at: u64| made.settle(UnixMillis(at), &id("x"), &Charge::Exact(Cost::default()), true).answer;
     assert_eq!([settled(end - 1), settled(end)], [true, false]);
-    let ended = account.release(now, &id("x")).next.unwrap();
+    let ended = account.release(now, &id("x"), false).next.unwrap();
     let again = |at: u64| ended.reserve(UnixMillis(at), &id("x"), &[], call).answer == Verdict::Ended;
     assert_eq!([again(NOON + ENDED_KEPT.0 - 1), again(NOON + ENDED_KEPT.0)], [true, false]);
 }
@@ -192,7 +193,7 @@ fn a_hold_is_corrected_and_an_id_remembered_to_the_last_millisecond() {
 fn the_record_stays_small_however_many_calls_end() {
     let mut account = Account::default();
     for call in 0..3 * ENDED_MAX {
-        account = account.release(UnixMillis(NOON), &id(&format!("call-{call}"))).next.unwrap();
+        account = account.release(UnixMillis(NOON), &id(&format!("call-{call}")), false).next.unwrap();
     }
     let size = tollgate::limit::protocol::record_of(&account).len();
     assert!(size < 64 * ENDED_MAX, "{size} bytes");

@@ -46,7 +46,7 @@ impl Pair {
             Step::Release { id } => {
                 let id_ = HoldId(id.clone());
                 let want = self.reference.release(self.now, id);
-                self.ends(want, |account, now| account.release(now, &id_))?;
+                self.ends(want, |account, now| account.release(now, &id_, false))?;
             }
             Step::Extend { id, hold } => {
                 let id_ = HoldId(id.clone());
@@ -95,7 +95,7 @@ impl Pair {
         let charge = if exact { Charge::Exact(*cost) } else { Charge::AtLeast(*cost) };
         let id_ = HoldId(id.to_owned());
         let want = self.reference.settle(self.now, id, cost);
-        self.ends(want, |account, now| account.settle(now, &id_, &charge))
+        self.ends(want, |account, now| account.settle(now, &id_, &charge, true))
     }
 
     /// A command that ends or extends a hold does what the model does, and a second time nothing.
@@ -190,11 +190,11 @@ fn moves_of(limits: &[Limit], steps: &[Step], start: u64) -> Vec<Vec<Move>> {
                 (Cost::default(), *cost, true, next)
             }
             Step::Settle { id: name, cost, .. } => {
-                let next = account.settle(UnixMillis(now), &id(name), &Charge::Exact(*cost)).next;
+                let next = account.settle(UnixMillis(now), &id(name), &Charge::Exact(*cost), true).next;
                 (held.get(name).copied().unwrap_or_default(), *cost, false, next)
             }
             Step::Release { id: name } => {
-                let done = account.release(UnixMillis(now), &id(name));
+                let done = account.release(UnixMillis(now), &id(name), false);
                 let before = if done.answer { held[name] } else { Cost::default() };
                 (before, Cost::default(), false, done.next)
             }

@@ -44,7 +44,7 @@ impl Caller {
     }
 
     fn settle(&mut self, at: u64, id: &str, cost: Cost) {
-        let outcome = self.0.settle(UnixMillis(at), &HoldId(id.to_owned()), &Charge::Exact(cost));
+        let outcome = self.0.settle(UnixMillis(at), &HoldId(id.to_owned()), &Charge::Exact(cost), true);
         assert!(outcome.answer, "the hold of `{id}` is known");
         self.0 = outcome.next.unwrap();
     }

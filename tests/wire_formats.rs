@@ -44,13 +44,15 @@ fn reserved(account: &Account, now: u64, name: &str, call: (Cost, u64)) -> Accou
 /// and an alarm.
 fn rich() -> Account {
     let mut account = reserved(&Account::default(), NOON, "dear", (cost(300, 300, 1_000_000), 600_000));
-    account =
-        account.settle(UnixMillis(NOON + 1_234), &id("dear"), &Charge::Exact(cost(400, 700, 12_000_000))).next.unwrap();
+    account = account
+        .settle(UnixMillis(NOON + 1_234), &id("dear"), &Charge::Exact(cost(400, 700, 12_000_000)), true)
+        .next
+        .unwrap();
     account.arm();
     let later = NOON + 2 * DAY;
     account = reserved(&account, later, "lapsed", (cost(0, 0, 0), 1_000));
     account = reserved(&account, later + 1_500, "open", (cost(0, 0, 0), 600_000));
-    account.release(UnixMillis(later + 1_501), &id("early")).next.unwrap()
+    account.release(UnixMillis(later + 1_501), &id("early"), false).next.unwrap()
 }
 
 const RECORD: &str = concat!(

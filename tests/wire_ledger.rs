@@ -46,7 +46,7 @@ fn a_call_that_is_recorded_is_stored_until_the_ledger_has_taken_it() {
     let made = Account::default().reserve(UnixMillis(NOON), &id, &[], (Estimate(estimate), Wait(1_000)));
     let open = made.next.unwrap().recorded(&id, booking, estimate);
     check(&open, OPEN);
-    let settled = open.settle(UnixMillis(NOON + 1), &id, &Charge::Exact(cost(3, 3))).next.unwrap();
+    let settled = open.settle(UnixMillis(NOON + 1), &id, &Charge::Exact(cost(3, 3)), true).next.unwrap();
     check(&settled, PENDING);
     let AlarmStep::Post { batch, next, .. } = settled.alarm(UnixMillis(NOON + 10_001)) else {
         panic!("a batch is due");

@@ -101,15 +101,10 @@ impl Account {
     }
 
     /// Replaces what a call holds by what it did cost. Within the grace period after its deadline it still corrects.
-    /// The answer says whether the hold was known.
+    /// `counted` says whether the day's gate, if it was to be asked, has counted the call; the answer, whether the hold
+    /// was known.
     #[must_use]
-    pub fn settle(&self, now: UnixMillis, id: &HoldId, charge: &Charge) -> Outcome<bool> {
-        self.settle_counted(now, id, charge, true)
-    }
-
-    /// Settles a hold; `counted` says whether the day's gate, if it was to be asked, has counted the call.
-    #[must_use]
-    pub fn settle_counted(&self, now: UnixMillis, id: &HoldId, charge: &Charge, counted: bool) -> Outcome<bool> {
+    pub fn settle(&self, now: UnixMillis, id: &HoldId, charge: &Charge, counted: bool) -> Outcome<bool> {
         let mut next = self.advanced(now);
         let Some(hold) = next.end_hold(id) else {
             return Outcome { answer: false, next: None };
@@ -135,16 +130,10 @@ impl Account {
         Outcome { answer: true, next: Some(next.tidied()) }
     }
 
-    /// Gives back all that a call holds, its count included. An id that is not known is remembered, so that a
-    /// reservation that is delivered after its release holds nothing.
+    /// Gives back all that a call holds and, with `give_back`, the day's count. An id that is not known is remembered, so
+    /// that a reservation that is delivered after its release holds nothing.
     #[must_use]
-    pub fn release(&self, now: UnixMillis, id: &HoldId) -> Outcome<bool> {
-        self.release_counted(now, id, false)
-    }
-
-    /// Releases a hold; with `give_back` the day's count is given back too.
-    #[must_use]
-    pub fn release_counted(&self, now: UnixMillis, id: &HoldId, give_back: bool) -> Outcome<bool> {
+    pub fn release(&self, now: UnixMillis, id: &HoldId, give_back: bool) -> Outcome<bool> {
         let mut next = self.advanced(now);
         let Some(hold) = next.end_hold(id) else {
             if next.ended.iter().any(|ended| ended.id == *id) {

@@ -162,8 +162,8 @@ impl Command {
                 let verdict = account.check(now, &limits, *estimate);
                 (Reply::Reserve { verdict, snapshot: account.snapshot(now, &limits) }, None)
             }
-            Self::Settle { id, charge, counted } => done(account.settle_counted(now, id, charge, *counted)),
-            Self::Release { id, give_back } => done(account.release_counted(now, id, *give_back)),
+            Self::Settle { id, charge, counted } => done(account.settle(now, id, charge, *counted)),
+            Self::Release { id, give_back } => done(account.release(now, id, *give_back)),
             Self::Extend { id, hold } => done(account.extend(now, id, *hold)),
             Self::Snapshot { plan } => (Reply::Snapshot(account.snapshot(now, &limits(plan)?)), None),
         })
