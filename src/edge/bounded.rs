@@ -12,7 +12,6 @@ use worker::Delay;
 
 use super::js::thrown;
 use crate::gateway::ports::Unavailable;
-
 use crate::time::Wait;
 
 /// The future's output, or `None` if it takes longer than the bound.
@@ -23,11 +22,11 @@ pub(super) async fn bounded<F: Future>(future: F, within: Wait) -> Option<F::Out
     }
 }
 
-/// The promise's value, or why there is none.
-pub(super) async fn answered(
-    asking: impl Future<Output = Result<JsValue, JsValue>>,
+/// What an answer comes to, or why there is none.
+pub(super) async fn answered<T>(
+    asking: impl Future<Output = Result<T, JsValue>>,
     within: Wait,
-) -> Result<JsValue, Unavailable> {
+) -> Result<T, Unavailable> {
     match bounded(asking, within).await {
         Some(answer) => answer.map_err(|fault| Unavailable(thrown(&fault))),
         None => Err(Unavailable(format!("no answer within {} ms", within.0))),

@@ -74,15 +74,8 @@ pub(super) async fn row(env: &JsValue, day: UtcDay, key: &str, within: Wait) -> 
 
 /// Takes a batch of changes: all of it, once. The day on which old rows have still to be deleted, if there is one.
 pub(super) async fn post(env: &JsValue, batch: &Batch, within: Wait) -> Result<Option<UtcDay>, Unavailable> {
-    let posting = async {
-        let database = database(env)?;
-        let statements = Array::new();
-        for entry in &batch.entries {
-            statements.push(database.prepare(POST)?.bind(&values_of(entry, batch.number))?.as_ref());
-        }
-        JsFuture::from(database.batch(&statements)?).await
-    };
-    let results = answered(posting, within).await?;
+    let posts = batch.entries.iter().map(|entry| (POST, values_of(entry, batch.number)));
+    let results = transaction(env, posts, within).await?;
     let last = Array::from(&results).to_vec().pop().unwrap_or_default();
     let unpruned = |row: &Row| (row.key == SITE_KEY && !row.pruned).then_some(row.day);
     Ok(rows_of(&last).iter().find_map(unpruned))
@@ -90,19 +83,30 @@ pub(super) async fn post(env: &JsValue, batch: &Batch, within: Wait) -> Result<O
 
 /// Deletes what is older than the rules keep, and notes that it was done on this day.
 pub(super) async fn prune(env: &JsValue, day: UtcDay, rules: &LedgerRules, within: Wait) -> Result<(), Unavailable> {
-    let pruning = async {
+    let steps = [
+        (PRUNE_VISITORS, day.0.saturating_sub(rules.keep_days)),
+        (PRUNE_ALL, day.0.saturating_sub(rules.keep_user_days)),
+        (PRUNED, day.0),
+    ];
+    let steps = steps.into_iter().map(|(sql, day)| (sql, Array::of1(&number(day))));
+    transaction(env, steps, within).await.map(|_| ())
+}
+
+/// Runs all of the statements, each with its values, or none of them.
+async fn transaction(
+    env: &JsValue,
+    statements: impl Iterator<Item = (&str, Array)>,
+    within: Wait,
+) -> Result<JsValue, Unavailable> {
+    let running = async {
         let database = database(env)?;
-        let statements = Array::new();
-        for (sql, day) in [
-            (PRUNE_VISITORS, day.0.saturating_sub(rules.keep_days)),
-            (PRUNE_ALL, day.0.saturating_sub(rules.keep_user_days)),
-            (PRUNED, day.0),
-        ] {
-            statements.push(database.prepare(sql)?.bind(&Array::of1(&number(day)))?.as_ref());
+        let bound = Array::new();
+        for (sql, values) in statements {
+            bound.push(database.prepare(sql)?.bind(&values)?.as_ref());
         }
-        JsFuture::from(database.batch(&statements)?).await
+        JsFuture::from(database.batch(&bound)?).await
     };
-    answered(pruning, within).await.map(|_| ())
+    answered(running, within).await
 }
 
 async fn rows(env: &JsValue, sql: &str, values: Array, within: Wait) -> Result<Vec<Row>, Unavailable> {
@@ -130,7 +134,6 @@ fn row_of(row: &Object) -> Option<Row> {
 }
 
 fn values_of(entry: &Entry, batch: u64) -> Array {
-    let signed = |amount: i64| signed_number(amount);
     let values = [
         number(entry.day.0),
         entry.key.as_str().into(),
@@ -156,7 +159,7 @@ fn number(amount: u64) -> JsValue {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "amounts are below 2^53")]
-fn signed_number(amount: i64) -> JsValue {
+fn signed(amount: i64) -> JsValue {
     JsValue::from_f64(amount as f64)
 }
 

@@ -5,8 +5,8 @@ use wasm_bindgen::{JsCast as _, JsValue};
 use wasm_bindgen_futures::JsFuture;
 use web_sys::{Request, Response};
 
-use super::bounded::bounded;
-use super::js::{Namespace, Stub, member, thrown};
+use super::bounded::answered;
+use super::js::{Namespace, Stub, member};
 use crate::auth::Subject;
 use crate::gateway::ports::Unavailable;
 use crate::limit::protocol::{Command, Reply};
@@ -26,18 +26,14 @@ pub(super) async fn ask(
     (subject, command): (&Subject, &Command),
     within: Wait,
 ) -> Result<Reply, Unavailable> {
-    let failed = |fault: JsValue| Unavailable(thrown(&fault));
-    let stub = stub(env, request, placement, subject).map_err(failed)?;
     let url = format!("{ORIGIN}{}", command.to_path());
     let answering = async {
+        let stub = stub(env, request, placement, subject)?;
         let response: Response = JsFuture::from(stub.fetch(&url)?).await?.unchecked_into();
         let text = JsFuture::from(response.text()?).await?;
-        Ok::<_, JsValue>((response.status(), text.as_string().unwrap_or_default()))
+        Ok((response.status(), text.as_string().unwrap_or_default()))
     };
-    let (status, text) = match bounded(answering, within).await {
-        Some(answered) => answered.map_err(failed)?,
-        None => return Err(Unavailable(format!("no answer within {} ms", within.0))),
-    };
+    let (status, text) = answered(answering, within).await?;
     if status == 200 {
         Reply::from_json(&text).map_err(|fault| Unavailable(fault.to_string()))
     } else {

@@ -15,7 +15,7 @@ use super::{d1, limiter, visitors};
 use crate::auth::Subject;
 use crate::gateway::memory::Memory;
 use crate::gateway::ports::{
-    Body as _, Piece, Ports, ReadFault, SendFault, Unavailable, UpstreamReply, UpstreamRequest,
+    Body as _, Ports, ReadFault, SendFault, Unavailable, UpstreamReply, UpstreamRequest, read_whole,
 };
 use crate::gateway::record::CallRecord;
 use crate::ledger::{Gate, Row};
@@ -88,18 +88,12 @@ impl Ports for EdgePorts {
             Some(_) => (self.request.array_buffer().map(ReadBody::whole), BODY_MAX),
             None => (ReadBody::of(self.request.body()), BODY_IDLE),
         };
-        let (mut body, mut whole) = (body.map_err(|_| ReadFault::Broken)?, Vec::new());
-        loop {
-            match body.next(bound).await {
-                Piece::Bytes(bytes) if whole.len() + bytes.len() > cap => {
-                    body.cancel();
-                    return Err(ReadFault::TooLarge);
-                }
-                Piece::Bytes(bytes) => whole.extend_from_slice(&bytes),
-                Piece::End => return Ok(whole),
-                Piece::Broken | Piece::TimedOut => return Err(ReadFault::Broken),
-            }
+        let mut body = body.map_err(|_| ReadFault::Broken)?;
+        let read = read_whole(&mut body, cap, |_| bound).await;
+        if read == Err(ReadFault::TooLarge) {
+            body.cancel();
         }
+        read
     }
 
     async fn ask(&self, subject: &Subject, command: &Command, within: Wait) -> Result<Reply, Unavailable> {

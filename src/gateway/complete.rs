@@ -5,18 +5,19 @@
 use super::caller::caller;
 use super::day;
 use super::forward::{Forwarded, forward};
-use super::hold::{Ending, Hold, ask_twice};
+use super::hold::{Ending, Hold, ask_verdict, not_asked};
 use super::memory::Unchecked;
 use super::meter::Meter;
-use super::ports::{Ports, ReadFault, Unavailable};
+use super::ports::{Ports, ReadFault};
 use super::price::{Count, Priced};
 use super::record::CallRecord;
 use super::relay::{Relay, first_event};
 use crate::auth::Principal;
+use crate::dialect::bad_request::BadRequest;
 use crate::dialect::chat::ChatRequest;
 use crate::limit::account::{HoldId, Snapshot, Verdict};
 use crate::limit::outbox::Booking;
-use crate::limit::protocol::{Command, Reply};
+use crate::limit::protocol::Command;
 use crate::policy::{OnUnavailable, Plan, Policy};
 use crate::rejection::{Rejection, UpstreamFault};
 use crate::time::UnixMillis;
@@ -148,7 +149,7 @@ pub async fn read_body<P: Ports>(ports: &P, plan: &Plan) -> Result<Vec<u8>, Reje
     }
     ports.read_body(plan.body_max).await.map_err(|fault| match fault {
         ReadFault::TooLarge => Rejection::BodyTooLarge { cap: plan.body_max },
-        ReadFault::Broken => Rejection::BadRequest(crate::dialect::bad_request::BadRequest {
+        ReadFault::Broken | ReadFault::TimedOut => Rejection::BadRequest(BadRequest {
             message: "the body broke off before its end".to_owned(),
             param: None,
             code: None,
@@ -177,22 +178,22 @@ async fn reserve<P: Ports>(
     };
     let (estimate, time) = (priced.estimate, policy.bounds.hold);
     let command = Command::Reserve { id: id.clone(), plan: object_plan.clone(), estimate, hold: time, booking };
-    let reply = ask_twice(ports, subject, &command, policy.bounds.limiter).await;
+    let asked = ask_verdict(ports, subject, &command, policy.bounds.limiter).await;
     record.limiter_ms = ports.now().since(now).0;
-    let fault = match reply {
-        Ok(Reply::Reserve { verdict: Verdict::Reserved { .. }, snapshot }) => {
+    let fault = match asked {
+        Ok((Verdict::Reserved { .. }, snapshot)) => {
             record.held = Some(estimate.0);
             return Ok((hold(record), snapshot));
         }
-        Ok(Reply::Reserve { verdict: Verdict::Wait(denial), snapshot }) => {
+        Ok((Verdict::Wait(denial), snapshot)) => {
             // From before the question, so that the memory ends no later than the wait that was announced.
             ports.memory().remember(subject, call, (&denial, &snapshot), now);
             return Err(Refused { rejection: Rejection::Limited(denial), snapshot: Some(snapshot), hold: None });
         }
-        Ok(Reply::Reserve { verdict: Verdict::NeverFits(denial), snapshot }) => {
+        Ok((Verdict::NeverFits(denial), snapshot)) => {
             return Err(Refused { rejection: Rejection::NeverFits(denial), snapshot: Some(snapshot), hold: None });
         }
-        Ok(other) => Unavailable(format!("an answer to another question: {other:?}")),
+        Ok((Verdict::Ended, _)) => not_asked(&Verdict::Ended),
         Err(fault) => fault,
     };
     ports.warn(&format!("call {}: the limiter is not available: {}", id.0, fault.0));

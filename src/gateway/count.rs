@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 use super::caller::caller;
 use super::complete::read_body;
 use super::day;
-use super::hold::ask_twice;
-use super::ports::{Ports, Unavailable};
+use super::hold::ask_verdict;
+use super::ports::Ports;
 use super::price::{Count, Priced};
 use super::record::CallRecord;
 use super::views::unavailable;
 use crate::dialect::chat::ChatRequest;
 use crate::limit::account::{Snapshot, Verdict};
-use crate::limit::protocol::{Command, Reply};
+use crate::limit::protocol::Command;
 use crate::policy::Policy;
 use crate::rejection::Rejection;
 
@@ -33,11 +33,8 @@ pub(super) async fn count<P: Ports>(
     let priced = Priced::of(policy, plan, &request, Count::WhereItMatters)?;
     record.model = Some(priced.named.sent_as.clone());
     let command = Command::Check { plan: principal.object_plan(), estimate: priced.estimate };
-    let (verdict, snapshot) = match ask_twice(ports, &principal.subject, &command, policy.bounds.limiter).await {
-        Ok(Reply::Reserve { verdict, snapshot }) => (verdict, snapshot),
-        Ok(other) => return Err(unavailable(ports, &format!("an answer to another question: {other:?}"))),
-        Err(Unavailable(why)) => return Err(unavailable(ports, &why)),
-    };
+    let asked = ask_verdict(ports, &principal.subject, &command, policy.bounds.limiter).await;
+    let (verdict, snapshot) = asked.map_err(|fault| unavailable(ports, &fault))?;
     let held = priced.estimate.0;
     let rejection = match verdict {
         Verdict::Wait(denial) => Some(Rejection::Limited(denial)),

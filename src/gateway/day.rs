@@ -63,13 +63,15 @@ pub(super) async fn look<P: Ports>(policy: &Policy, ports: &P, gate: &Gate) -> R
         return Ok(Some(rejection));
     }
     let within = policy.bounds.ledger;
-    let unavailable = |fault: Unavailable| {
-        ports.warn(&format!("the ledger is not available: {}", fault.0));
-        Rejection::LimiterUnavailable
-    };
-    let own = ports.row(gate.day, &gate.key, within).await.map_err(unavailable)?;
-    let site = ports.row(gate.day, SITE_KEY, within).await.map_err(unavailable)?;
+    let own = ports.row(gate.day, &gate.key, within).await.map_err(|fault| unavailable(ports, &fault))?;
+    let site = ports.row(gate.day, SITE_KEY, within).await.map_err(|fault| unavailable(ports, &fault))?;
     Ok(gate.refusal(own.as_ref(), site.as_ref(), ports.now()).map(Rejection::DayLimited))
+}
+
+/// The answer where the ledger gave none; the cause goes to the log.
+pub(super) fn unavailable<P: Ports>(ports: &P, fault: &Unavailable) -> Rejection {
+    ports.warn(&format!("the ledger is not available: {}", fault.0));
+    Rejection::LimiterUnavailable
 }
 
 /// Counts the call of `hold`, which notes whether it was: one that the policy lets pass all the same was not, as far as is
@@ -92,8 +94,8 @@ pub(super) async fn count<P: Ports>(policy: &Policy, ports: &P, gate: &Gate, hol
             ports.memory().remember_day(gate, refusal, now);
             Err(Rejection::DayLimited(refusal))
         }
-        Err(Unavailable(why)) => {
-            ports.warn(&format!("the ledger is not available: {why}"));
+        Err(fault) => {
+            let rejection = unavailable(ports, &fault);
             match policy.ledger.as_ref().map(|rules| rules.on_unavailable) {
                 Some(OnUnavailable::Open { per_minute })
                     if ports.memory().may_pass_unchecked(Unchecked::Ledger, per_minute, now) =>
@@ -102,7 +104,7 @@ pub(super) async fn count<P: Ports>(policy: &Policy, ports: &P, gate: &Gate, hol
                     hold.record.unchecked = true;
                     Ok(())
                 }
-                _ => Err(Rejection::LimiterUnavailable),
+                _ => Err(rejection),
             }
         }
     }

@@ -4,7 +4,7 @@
 //! so a failure costs nothing and is told as one; of a stream, the first event is looked at.
 
 use super::header_policy::{reply_headers, request_headers};
-use super::ports::{Body, Piece, Ports, SendFault, UpstreamReply, UpstreamRequest};
+use super::ports::{Body, Ports, ReadFault, SendFault, UpstreamReply, UpstreamRequest, read_whole};
 use crate::dialect::fault::error_of;
 use crate::dialect::reply::{Completion, NotACompletion, OutputCounter};
 use crate::policy::{Bounds, Upstream};
@@ -73,7 +73,7 @@ pub(super) async fn forward<P: Ports>(
         return Ok(Forwarded::Stream { headers, body: reply.body, first });
     }
     let left = || Wait(deadline.since(ports.now()).0.saturating_sub(MARGIN.0));
-    let body = read_whole(&mut reply.body, ANSWER_MAX, (first, bounds.idle), left).await?;
+    let body = read_answer(&mut reply.body, ANSWER_MAX, (first, bounds.idle), left).await?;
     let completion = Completion::read(&body, &mut counter).map_err(|why| match why {
         NotACompletion::Invalid => UpstreamFault::Invalid,
         NotACompletion::Error => UpstreamFault::Failed { status: reply.status },
@@ -90,7 +90,7 @@ async fn refusal<P: Ports>(
 ) -> UpstreamFault {
     let status = reply.status;
     if matches!(status, 400..=499) && !matches!(status, 401..=403 | 407) {
-        let body = read_whole(&mut reply.body, ERROR_MAX, (first, idle), || first).await.unwrap_or_default();
+        let body = read_answer(&mut reply.body, ERROR_MAX, (first, idle), || first).await.unwrap_or_default();
         let error = error_of(&body, status, secret);
         let wait = reply.header("retry-after").and_then(|value| parse_retry_after(value, ports.now()));
         return match status {
@@ -110,30 +110,19 @@ async fn refusal<P: Ports>(
     }
 }
 
-/// Reads a body to its end, for as long as `left` says that there is time.
-async fn read_whole(
+/// Reads an answer's body to its end, for as long as `left` says that there is time; one that fails is given up.
+async fn read_answer(
     body: &mut impl Body,
     max: usize,
     (first, idle): (Wait, Wait),
     left: impl Fn() -> Wait,
 ) -> Result<Vec<u8>, UpstreamFault> {
-    let mut whole = Vec::new();
-    let mut within = first;
-    loop {
-        let fault = match left() {
-            Wait(0) => UpstreamFault::Timeout,
-            left => match body.next(within.min(left)).await {
-                Piece::Bytes(bytes) if whole.len() + bytes.len() <= max => {
-                    whole.extend_from_slice(&bytes);
-                    within = idle;
-                    continue;
-                }
-                Piece::End => return Ok(whole),
-                Piece::TimedOut => UpstreamFault::Timeout,
-                Piece::Bytes(_) | Piece::Broken => UpstreamFault::Invalid,
-            },
-        };
+    let bound = |read: usize| left().min(if read == 0 { first } else { idle });
+    read_whole(body, max, bound).await.map_err(|fault| {
         body.cancel();
-        return Err(fault);
-    }
+        match fault {
+            ReadFault::TimedOut => UpstreamFault::Timeout,
+            ReadFault::TooLarge | ReadFault::Broken => UpstreamFault::Invalid,
+        }
+    })
 }

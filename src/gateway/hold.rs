@@ -8,7 +8,7 @@ use super::ports::{Ports, Unavailable};
 use super::price::Charged;
 use super::record::CallRecord;
 use crate::auth::Subject;
-use crate::limit::account::HoldId;
+use crate::limit::account::{HoldId, Snapshot, Verdict};
 use crate::limit::protocol::{Command, Reply};
 use crate::time::Wait;
 
@@ -60,8 +60,7 @@ impl Hold {
             self.record.unsettled = true;
             ports.warn(&format!("call {}: the hold was left to its deadline: {why}", self.id.0));
         }
-        self.record.total_ms = ports.now().since(self.record.at).0;
-        ports.log(&self.record);
+        self.record.write_down(ports);
     }
 
     /// Keeps the hold open for longer; whether that was answered. A failure is no harm: the hold then ends at its
@@ -90,4 +89,25 @@ pub async fn ask_twice<P: Ports>(
         Ok(reply) => Ok(reply),
         Err(_) => ports.ask(subject, command, within).await,
     }
+}
+
+/// Asks for a decision and what is left after it, by `Command::Reserve` or `Command::Check`.
+///
+/// # Errors
+/// If neither question is answered, or with something else.
+pub async fn ask_verdict<P: Ports>(
+    ports: &P,
+    subject: &Subject,
+    command: &Command,
+    within: Wait,
+) -> Result<(Verdict, Snapshot), Unavailable> {
+    match ask_twice(ports, subject, command, within).await? {
+        Reply::Reserve { verdict, snapshot } => Ok((verdict, snapshot)),
+        other => Err(not_asked(&other)),
+    }
+}
+
+/// Why an answer is of no use.
+pub fn not_asked(answer: &impl core::fmt::Debug) -> Unavailable {
+    Unavailable(format!("an answer to another question: {answer:?}"))
 }

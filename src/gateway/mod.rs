@@ -123,13 +123,6 @@ pub async fn handle<'p, P: Ports>(policy: &'p Result<Policy, Faults>, ports: &P,
         let rejection = Rejection::MethodNotAllowed { method: call.method.clone(), allow: method };
         return frame.refusal(ports, record, rejection.into());
     }
-    if *route == Route::Health {
-        let (status, body) = views::health(policy, ports).await;
-        return frame.json(status, &body, Vec::new());
-    }
-    let Ok(policy) = policy else {
-        return frame.refusal(ports, record, Rejection::PolicyInvalid.into());
-    };
     frame.routed(*route, policy, ports, record).await
 }
 
@@ -144,39 +137,39 @@ impl Frame {
     async fn routed<'p, P: Ports>(
         self,
         route: Route,
-        policy: &'p Policy,
+        policy: &'p Result<Policy, Faults>,
         ports: &P,
         mut record: CallRecord,
     ) -> Answer<'p, P::Body> {
         let frame = self;
-        let answered = match route {
-            Route::Chat => match complete(policy, ports, &mut record).await {
+        let rated = |(body, snapshot): (Value, Snapshot)| (body, rate_headers(&snapshot));
+        let answered = match (route, policy) {
+            (Route::Health, _) => {
+                let (status, body) = views::health(policy, ports).await;
+                return frame.json(status, &body, Vec::new());
+            }
+            (_, Err(_)) => Err(Rejection::PolicyInvalid.into()),
+            (Route::Chat, Ok(policy)) => match complete(policy, ports, &mut record).await {
                 Ok(completed) => return frame.completed(completed),
                 Err(refused) => Err(refused),
             },
-            Route::Models => {
-                let models = views::models(policy, ports, &mut record).await;
-                models.map(|body| (body, Snapshot::default())).map_err(Refused::from)
+            (Route::Models, Ok(policy)) => {
+                views::models(policy, ports, &mut record).await.map_err(Refused::from).map(|body| (body, Vec::new()))
             }
-            Route::Visit => match visit::visit(policy, ports, &mut record).await {
-                Ok((body, cookie)) => {
-                    (record.status, record.verdict) = (200, "ok");
-                    record.total_ms = ports.now().since(record.at).0;
-                    ports.log(&record);
-                    return frame.json(200, &body, vec![("set-cookie".to_owned(), cookie)]);
-                }
-                Err(rejection) => Err(rejection.into()),
-            },
-            Route::Count => count(policy, ports, &mut record).await.map_err(Refused::from),
-            Route::Usage => views::usage(policy, ports, &mut record).await.map_err(Refused::from),
-            Route::Health => Ok((Value::Null, Snapshot::default())),
+            (Route::Visit, Ok(policy)) => visit::visit(policy, ports, &mut record)
+                .await
+                .map_err(Refused::from)
+                .map(|(body, cookie)| (body, vec![("set-cookie".to_owned(), cookie)])),
+            (Route::Count, Ok(policy)) => count(policy, ports, &mut record).await.map_err(Refused::from).map(rated),
+            (Route::Usage, Ok(policy)) => {
+                views::usage(policy, ports, &mut record).await.map_err(Refused::from).map(rated)
+            }
         };
         match answered {
-            Ok((body, snapshot)) => {
+            Ok((body, headers)) => {
                 (record.status, record.verdict) = (200, "ok");
-                record.total_ms = ports.now().since(record.at).0;
-                ports.log(&record);
-                frame.json(200, &body, rate_headers(&snapshot))
+                record.write_down(ports);
+                frame.json(200, &body, headers)
             }
             Err(refused) => frame.refusal(ports, record, refused),
         }
@@ -235,8 +228,7 @@ impl Frame {
             Some(Box::new((hold, Ending::Release { give_back })))
         } else {
             note(&mut record);
-            record.total_ms = ports.now().since(record.at).0;
-            ports.log(&record);
+            record.write_down(ports);
             None
         };
         let mut headers = vec![("content-type".to_owned(), "application/json".to_owned())];

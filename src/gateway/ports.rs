@@ -108,13 +108,37 @@ pub trait Client {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gone;
 
-/// Why a request's body could not be read.
+/// Why a body could not be read whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadFault {
     /// It is larger than the cap.
     TooLarge,
     /// It broke off.
     Broken,
+    /// Nothing came for longer than the bound.
+    TimedOut,
+}
+
+/// Reads a body of at most `cap` bytes to its end. `bound` says, by how much has come, how long the next piece may take;
+/// where it says zero there is no time left. A body that could not be read is not cancelled.
+///
+/// # Errors
+/// If it is too large, breaks off, or takes too long.
+pub async fn read_whole(body: &mut impl Body, cap: usize, bound: impl Fn(usize) -> Wait) -> Result<Vec<u8>, ReadFault> {
+    let mut whole = Vec::new();
+    loop {
+        let within = bound(whole.len());
+        if within == Wait(0) {
+            return Err(ReadFault::TimedOut);
+        }
+        match body.next(within).await {
+            Piece::Bytes(bytes) if whole.len() + bytes.len() > cap => return Err(ReadFault::TooLarge),
+            Piece::Bytes(bytes) => whole.extend_from_slice(&bytes),
+            Piece::End => return Ok(whole),
+            Piece::Broken => return Err(ReadFault::Broken),
+            Piece::TimedOut => return Err(ReadFault::TimedOut),
+        }
+    }
 }
 
 /// A question was not answered: a binding is missing, the object threw, or the bound passed. The text is for the log.

@@ -4,6 +4,7 @@
 
 use serde::Serialize;
 
+use super::ports::Ports;
 use crate::limit::Cost;
 use crate::time::UnixMillis;
 
@@ -75,6 +76,12 @@ fn is_false(flag: &bool) -> bool {
 }
 
 impl CallRecord {
+    /// Writes the call down, as over now.
+    pub fn write_down<P: Ports>(mut self, ports: &P) {
+        self.total_ms = ports.now().since(self.at).0;
+        ports.log(&self);
+    }
+
     /// The subject as analytics samples by it; a longer text than 96 bytes would lose the point.
     #[must_use]
     pub fn index(&self) -> &str {

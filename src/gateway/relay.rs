@@ -9,7 +9,7 @@ use futures_util::future::{Either, select};
 
 use super::hold::{Ending, Hold};
 use super::meter::{Meter, Stage};
-use super::ports::{Body, Client, Piece, Ports};
+use super::ports::{Body, Client, Gone, Piece, Ports};
 use super::price::Priced;
 use crate::policy::{Bounds, OnDisconnect};
 use crate::rejection::UpstreamFault;
@@ -109,9 +109,8 @@ impl<B: Body> Relay<'_, B> {
         // The hold runs since the call was reserved, which was after it came in.
         let mut extend_at = self.hold.record.at.after(Wait(self.bounds.hold.0 / 2));
         loop {
-            let out = self.meter.take_out();
             // A client that takes nothing for half as long as a hold lasts is gone for our purposes.
-            if !out.is_empty() && client.write(&out, Wait(self.bounds.hold.0 / 2)).await.is_err() {
+            if self.send(client, Wait(self.bounds.hold.0 / 2)).await.is_err() {
                 return Stop::Left;
             }
             if matches!(self.meter.stage(), Stage::Done | Stage::Failed) {
@@ -137,8 +136,7 @@ impl<B: Body> Relay<'_, B> {
                 Piece::Broken => return Stop::Short,
                 Piece::End => {
                     let whole = self.meter.finish();
-                    let out = self.meter.take_out();
-                    if !out.is_empty() && client.write(&out, self.bounds.idle).await.is_err() {
+                    if self.send(client, self.bounds.idle).await.is_err() {
                         return Stop::Left;
                     }
                     return if whole || self.meter.stage() == Stage::Failed { Stop::Ended } else { Stop::Short };
@@ -147,14 +145,19 @@ impl<B: Body> Relay<'_, B> {
         }
     }
 
+    /// Sends on what is ready.
+    async fn send(&mut self, client: &mut impl Client, within: Wait) -> Result<(), Gone> {
+        let out = self.meter.take_out();
+        if out.is_empty() { Ok(()) } else { client.write(&out, within).await }
+    }
+
     /// The end of the end marker may be cut between its CR and its LF.
     async fn last_line_feed(&mut self, client: &mut impl Client) -> Stop {
         if self.meter.may_lack_line_feed()
             && let Piece::Bytes(bytes) = self.body.next(LINE_FEED_WAIT).await
         {
             self.meter.push(&bytes);
-            let out = self.meter.take_out();
-            if !out.is_empty() && client.write(&out, self.bounds.idle).await.is_err() {
+            if self.send(client, self.bounds.idle).await.is_err() {
                 return Stop::Left;
             }
         }

@@ -5,7 +5,8 @@
 use serde_json::{Value, json};
 
 use super::caller::caller;
-use super::hold::ask_twice;
+use super::day;
+use super::hold::{ask_twice, not_asked};
 use super::ports::{Ports, Unavailable};
 use super::record::CallRecord;
 use crate::auth::Principal;
@@ -40,8 +41,8 @@ pub(super) async fn usage<P: Ports>(
     let command = Command::Snapshot { plan: principal.object_plan() };
     let snapshot = match ask_twice(ports, &principal.subject, &command, policy.bounds.limiter).await {
         Ok(Reply::Snapshot(snapshot)) => snapshot,
-        Ok(other) => return Err(unavailable(ports, &format!("an answer to another question: {other:?}"))),
-        Err(Unavailable(why)) => return Err(unavailable(ports, &why)),
+        Ok(other) => return Err(unavailable(ports, &not_asked(&other))),
+        Err(fault) => return Err(unavailable(ports, &fault)),
     };
     let day = today(policy, ports, (&principal, plan)).await?;
     let limits: Vec<Value> = snapshot.balances.iter().map(|balance| limit(balance, &snapshot)).collect();
@@ -67,7 +68,7 @@ async fn today<P: Ports>(
     }
     let (now, key) = (ports.now(), principal.ledger_key());
     let day = UtcDay::of(now);
-    let row = ports.row(day, &key, policy.bounds.ledger).await.map_err(|fault| unavailable(ports, &fault.0))?;
+    let row = ports.row(day, &key, policy.bounds.ledger).await.map_err(|fault| day::unavailable(ports, &fault))?;
     let (calls, counted) = row.map_or((0, 0), |row| (row.calls, row.counted.0));
     let part =
         |cap: Option<u64>, used: u64| cap.map(|cap| json!({"limit": cap, "used": used, "left": left(cap, used).0}));
@@ -129,16 +130,14 @@ async fn ledger_answers<P: Ports>(policy: &Policy, ports: &P) -> bool {
         return answers;
     }
     let asked = ports.row(UtcDay::of(now), SITE_KEY, policy.bounds.ledger).await;
-    if let Err(fault) = &asked {
-        ports.warn(&format!("the ledger is not available: {}", fault.0));
-    }
-    ports.memory().remember_ledger(asked.is_ok(), now);
-    asked.is_ok()
+    let answers = asked.map_err(|fault| day::unavailable(ports, &fault)).is_ok();
+    ports.memory().remember_ledger(answers, now);
+    answers
 }
 
 /// The answer where the limiter gave none; the cause goes to the log.
-pub(super) fn unavailable<P: Ports>(ports: &P, why: &str) -> Rejection {
-    ports.warn(&format!("usage: the limiter is not available: {why}"));
+pub(super) fn unavailable<P: Ports>(ports: &P, fault: &Unavailable) -> Rejection {
+    ports.warn(&format!("usage: the limiter is not available: {}", fault.0));
     Rejection::LimiterUnavailable
 }
 

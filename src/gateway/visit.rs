@@ -6,14 +6,14 @@
 use serde_json::{Value, json};
 
 use super::caller::{ADDRESS_HEADER, TOKEN_COOKIE, newcomer};
-use super::hold::ask_twice;
-use super::ports::{Ports, Unavailable};
+use super::hold::{ask_twice, ask_verdict, not_asked};
+use super::ports::Ports;
 use super::record::CallRecord;
 use super::views::unavailable;
 use crate::auth::{Kind, Principal};
 use crate::dialect::bad_request::BadRequest;
 use crate::limit::account::{HoldId, Verdict};
-use crate::limit::protocol::{Command, Reply};
+use crate::limit::protocol::Command;
 use crate::limit::{Charge, Cost, Estimate};
 use crate::policy::{ISSUE, Policy, Turnstile, VisitorTokens, Visitors};
 use crate::rejection::Rejection;
@@ -70,7 +70,7 @@ async fn check_human<P: Ports>(policy: &Policy, ports: &P, turnstile: &Turnstile
     match ports.is_human(turnstile, &answer, policy.bounds.ledger).await {
         Ok(true) => Ok(()),
         Ok(false) => refused("the answer to the challenge is not good"),
-        Err(Unavailable(why)) => Err(unavailable(ports, &why)),
+        Err(fault) => Err(unavailable(ports, &fault)),
     }
 }
 
@@ -85,12 +85,12 @@ async fn take_one<P: Ports>(
     let one = Cost { requests: 1, ..Cost::default() };
     let (estimate, hold) = (Estimate(one), policy.bounds.limiter);
     let command = Command::Reserve { id: id.clone(), plan: ISSUE.to_owned(), estimate, hold, booking: None };
-    match ask_twice(ports, &principal.subject, &command, within).await {
-        Ok(Reply::Reserve { verdict: Verdict::Reserved { .. }, .. }) => {}
-        Ok(Reply::Reserve { verdict: Verdict::Wait(denial), .. }) => return Err(Rejection::Limited(denial)),
-        Ok(Reply::Reserve { verdict: Verdict::NeverFits(denial), .. }) => return Err(Rejection::NeverFits(denial)),
-        Ok(other) => return Err(unavailable(ports, &format!("an answer to another question: {other:?}"))),
-        Err(Unavailable(why)) => return Err(unavailable(ports, &why)),
+    let asked = ask_verdict(ports, &principal.subject, &command, within).await;
+    match asked.map_err(|fault| unavailable(ports, &fault))?.0 {
+        Verdict::Reserved { .. } => {}
+        Verdict::Wait(denial) => return Err(Rejection::Limited(denial)),
+        Verdict::NeverFits(denial) => return Err(Rejection::NeverFits(denial)),
+        Verdict::Ended => return Err(unavailable(ports, &not_asked(&Verdict::Ended))),
     }
     let command = Command::Settle { id, charge: Charge::Exact(one), counted: true };
     // If this is lost, the deadline does the same a moment later.
