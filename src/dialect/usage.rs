@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use super::json::object;
 use crate::limit::Tokens;
-use crate::pricing::TokenCount;
+use crate::pricing::Quantities;
 
 /// A provider's usage, by the names that providers use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -65,8 +65,9 @@ impl Usage {
 
     /// All counts, if both what was read and what was written was said.
     #[must_use]
-    pub fn counts(&self) -> Option<TokenCount> {
-        Some(TokenCount { input: self.input()?, cached_input: self.cached_input(), output: self.output()? })
+    pub fn counts(&self) -> Option<Quantities> {
+        let (input, output) = (self.input()?, self.output()?);
+        Some(Quantities { input, cached_input: self.cached_input(), output, ..Quantities::default() })
     }
 }
 

@@ -10,7 +10,7 @@ use crate::dialect::reply::{OutputCounter, Seen};
 use crate::dialect::usage::Usage;
 use crate::limit::{Charge, Estimate, Tokens};
 use crate::policy::{AboveMax, Model, NamedModel, Plan, Policy};
-use crate::pricing::TokenCount;
+use crate::pricing::{Quantities, Tier};
 use crate::rejection::Rejection;
 
 /// A request with its price.
@@ -89,7 +89,7 @@ impl<'p> Priced<'p> {
                 code: Some("context_length_exceeded"),
             }));
         }
-        let estimate = named.model.price.estimate(prompt.upper, output);
+        let estimate = named.model.price.estimate(&bound(prompt.upper, output), Tier::Standard);
         let output_ceiling = over_all(named.model.output_max);
         Ok(Self { named, output_cap, prompt, estimate, output_ceiling })
     }
@@ -118,26 +118,32 @@ impl<'p> Priced<'p> {
         let (ceiling, context) = (self.output_ceiling, self.named.model.count.context);
         let usage = usage.unwrap_or_default();
         let counts = usage.counts();
-        let mut known = counts.unwrap_or_else(|| TokenCount {
+        let mut known = counts.unwrap_or_else(|| Quantities {
             input: usage.input().unwrap_or(self.estimate.0.input),
             cached_input: usage.cached_input(),
             output: usage.output().unwrap_or_else(|| seen.tokens().min(self.estimate.0.output)),
+            ..Quantities::default()
         });
         if !whole {
             known.output = known.output.max(seen.tokens().min(self.estimate.0.output));
         }
-        let believed = TokenCount { input: known.input.min(context), output: known.output.min(ceiling), ..known };
-        let cost = self.named.model.price.cost(believed);
+        let believed = Quantities { input: known.input.min(context), output: known.output.min(ceiling), ..known };
+        let cost = self.named.model.price.cost(&believed, Tier::Standard);
         let charge = if whole && counts.is_some() { Charge::Exact(cost) } else { Charge::AtLeast(cost) };
         Charged { charge, implausible: believed != known }
     }
+}
+
+/// The bound of a call that reads and writes so much text.
+fn bound(input: Tokens, output: Tokens) -> Quantities {
+    Quantities { input, output, ..Quantities::default() }
 }
 
 /// Whether counting could lower what is held of any of the plan's limits by more than a twentieth; if not, the bytes
 /// decide at once.
 fn matters(plan: &Plan, model: &Model, request: &ChatRequest<'_>, output: Tokens) -> bool {
     const WORTH_COUNTING: u64 = 20;
-    let held = |input: u64| model.price.estimate(Tokens(input), output).0;
+    let held = |input: u64| model.price.estimate(&bound(Tokens(input), output), Tier::Standard).0;
     let (most, least) = (held(request.text_bytes_max()), held(0));
     plan.limits.iter().any(|limit| {
         let (most, least) = (most.of(limit.unit).0, least.of(limit.unit).0);
