@@ -6,6 +6,7 @@ pub mod bad_request;
 pub mod chat;
 pub mod edit;
 pub mod fault;
+pub mod image;
 pub mod json;
 pub mod prompt;
 mod refused;
