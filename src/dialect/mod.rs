@@ -12,6 +12,7 @@ pub mod edit;
 pub mod embeddings;
 pub mod fault;
 mod fields;
+pub mod image;
 pub mod json;
 mod parts;
 pub mod prompt;
