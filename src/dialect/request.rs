@@ -6,12 +6,12 @@
 use core::ops::Range;
 
 use serde::de::IgnoredAny;
-use serde_json::value::RawValue;
 
 use super::bad_request::{BadRequest, bad, shown, unsupported};
 use super::edit::{Edit, edited, insert_member};
 use super::fields::{NullCap, OutputCap, flag, model, output_caps, usage_option, whole_number};
 use super::json::Members;
+use super::lists::items;
 use super::prompt::{PromptSize, TextCounter};
 use super::refused;
 use super::rules::{Dialect, PromptShape, RequestRules};
@@ -189,11 +189,7 @@ fn candidates(rules: &RequestRules, members: &Members<'_>) -> Result<u64, BadReq
 /// How many prompts a list of them is; a list of token ids is one.
 fn prompts(rules: &RequestRules, members: &Members<'_>) -> u64 {
     let Some((name, _)) = rules.prompt.first().filter(|_| rules.each_prompt_answered) else { return 1 };
-    let list = members.get(name).and_then(|member| serde_json::from_str::<Vec<&RawValue>>(member.value.get()).ok());
-    match list {
-        Some(list) if list.first().is_some_and(|first| first.get().starts_with(['"', '['])) => list.len() as u64,
-        _ => 1,
-    }
+    members.get(name).map_or(1, |member| items(member.value.get()))
 }
 
 fn tier(members: &Members<'_>) -> Result<Tier, BadRequest> {
