@@ -236,9 +236,9 @@ fn embeddings(dice: &mut Dice, recipe: &Recipe) -> (Value, u64) {
     (json!({"model": "m", "input": input}), tokens)
 }
 
-/// What is held of a prompt, under the policy's defaults but for the method and how much is counted.
+/// What is held of a prompt, with no more on top of its texts than the public recipes name.
 fn held(dialect: &'static Dialect, body: &str, encoding: Encoding, method: CountMethod, exact_max: u64) -> u64 {
-    let (per_message, per_call, per_tool) = (Tokens(8), Tokens(8), Tokens(16));
+    let (per_message, per_call, per_tool) = (Tokens(4), Tokens(7), Tokens(12));
     let rules = CountRules { method, exact_max, steps_max: 4_000_000, per_message, per_call, per_tool };
     let model =
         ModelCount { encoding: Some(encoding), percent: 100, image: Tokens(2_000), context: Tokens(1_000_000_000) };

@@ -7,7 +7,8 @@
 use proptest::prelude::{ProptestConfig, any, prop_assert, prop_assert_eq, proptest};
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{TestCaseError, TestRunner};
-use support::bodies::{Pair, bodies, folded, json, names, pairs};
+use support::bodies::{Pair, bodies, deciding, is_asked, json, names, pairs};
+use support::spelling::{folded, lookalikes};
 use tollgate::dialect::DIALECTS;
 use tollgate::dialect::bad_request::BadRequest;
 use tollgate::dialect::prompt::{CountMethod, CountRules, ModelCount, PromptSize, TextCounter};
@@ -19,6 +20,7 @@ use tollgate::tokens::Encoding;
 mod support {
     pub(crate) mod bodies;
     pub(crate) mod fuzz;
+    pub(crate) mod spelling;
 }
 
 type Checked = Result<(), TestCaseError>;
@@ -103,32 +105,42 @@ fn only_what_must_differs(rules: &RequestRules, before: &[Pair], after: &[Pair])
     Ok(())
 }
 
+/// What was to be set is set, whoever reads it.
+fn is_set(request: &Request<'_>, sent: &[Pair], held: Tokens, cap_field: Option<&str>) -> Checked {
+    let rules = &request.dialect.request;
+    let value = |name: &str| sent.iter().find(|(sent, _)| sent == name).map_or("", |(_, value)| value);
+    if let Some(field) = cap_field {
+        let caps = rules.caps.iter().filter_map(|name| value(name).parse::<u64>().ok());
+        prop_assert_eq!(caps.max(), Some(held.0));
+        prop_assert!(request.output_cap().is_some() || value(field) == held.0.to_string(), "no `{field}`: {sent:?}");
+    }
+    if let Some(cap) = rules.tool_calls_cap.filter(|_| request.tools.calls > 0) {
+        prop_assert_eq!(value(cap), request.tools.calls.to_string());
+    }
+    Ok(())
+}
+
 /// What is sent is what came, but for what has to be set, and to read and set it once more changes nothing.
 fn is_sent_as_it_came(request: &Request<'_>, body: &[u8], cap: u64, ask_usage: bool, allowed: &Allowances) -> Checked {
     let body = str::from_utf8(body).unwrap();
-    let held = request.output_cap().unwrap_or(Tokens(2_000)).min(Tokens(cap));
+    let output_cap = request.output_cap().unwrap_or(Tokens(2_000)).min(Tokens(cap));
     let cap_field = cap_field(request, cap);
-    let forwarding = Forwarding { model: "real \"é\"", output_cap: held, cap_field, ask_usage };
+    let forwarding = Forwarding { model: "real \"é\"", output_cap, cap_field, ask_usage };
     let sent = request.body_for(&forwarding);
-    let (before, after) = (pairs(body).unwrap(), pairs(&sent));
-    prop_assert!(after.is_some(), "no JSON: {sent}");
-    only_what_must_differs(&request.dialect.request, &before, &after.unwrap())?;
+    let (before, Some(after)) = (pairs(body).unwrap(), pairs(&sent)) else {
+        return Err(TestCaseError::fail(format!("no JSON: {sent}")));
+    };
+    only_what_must_differs(&request.dialect.request, &before, &after)?;
+    is_set(request, &after, output_cap, cap_field)?;
     let again = Request::read(request.dialect, sent.as_bytes(), allowed);
     prop_assert!(again.is_ok(), "{again:?}: {sent}");
     let again = again.unwrap();
     if before.iter().any(|(name, _)| name == "model") {
         prop_assert_eq!(&again.model, forwarding.model);
     }
-    if let Some(name) = cap_field {
-        prop_assert_eq!(again.output_cap(), Some(held));
-        let mut given = before
-            .iter()
-            .filter(|(given, cap)| request.dialect.request.caps.contains(&given.as_str()) && cap != "null");
-        let has = |name: &str| pairs(&sent).unwrap().iter().any(|(given, cap)| given == name && cap != "null");
-        prop_assert!(given.next().is_some() || has(name), "no `{name}`: {sent}");
-    }
     let asks = request.stream && request.dialect.request.asks_for_usage;
     prop_assert_eq!(again.usage_asked, asks && (request.usage_asked || ask_usage));
+    prop_assert!(!again.usage_asked || is_asked(&after), "{sent}");
     prop_assert_eq!(kept(&again), kept(request));
     prop_assert_eq!(size(&again, CountMethod::Bytes), size(request, CountMethod::Bytes));
     prop_assert_eq!(again.body_for(&forwarding), sent);
@@ -210,6 +222,22 @@ proptest! {
         (place, body) in bodies(), cap in 1..3_000_u64, ask_usage in any::<bool>(), everything in any::<bool>(),
     ) {
         check(DIALECTS[place], &body.0, cap, ask_usage, everything)?;
+    }
+}
+
+#[test]
+fn what_decides_stands_once_and_is_spelt_right() {
+    for dialect in DIALECTS {
+        for name in deciding(&dialect.request) {
+            let field = |members: &str| {
+                let body = format!("{{{members}}}");
+                Request::read(dialect, body.as_bytes(), &allowed(true)).err().and_then(|fault| fault.param)
+            };
+            assert_eq!(field(&format!("\"{name}\":null,\"{name}\":[]")).as_deref(), Some(name), "{}", dialect.path);
+            for lookalike in lookalikes(name) {
+                assert_eq!(field(&format!("\"{lookalike}\":1")), Some(lookalike), "{}", dialect.path);
+            }
+        }
     }
 }
 

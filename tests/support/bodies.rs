@@ -9,9 +9,13 @@ use serde_json::value::RawValue;
 use tollgate::dialect::DIALECTS;
 use tollgate::dialect::rules::{PromptShape, RequestRules};
 
+use super::spelling::spelled;
+
 /// Members that are read in every dialect, whether its table names them or not.
-const EVERYWHERE: [&str; 8] =
-    ["model", "stream", "stream_options", "service_tier", "tools", "functions", "prediction", "background"];
+const EVERYWHERE: [&str; 7] = ["model", "stream", "stream_options", "service_tier", "tools", "functions", "prediction"];
+
+/// Options of a stream in which readers disagree on what is asked for.
+const TWICE: &str = r#"{"include_usage":true,"include_us\u0061ge":false}"#;
 
 /// A member as it stands in the text: its name with escapes undone, and its value.
 pub(crate) type Pair = (String, String);
@@ -19,6 +23,13 @@ pub(crate) type Pair = (String, String);
 /// The members of a body, read by nothing of ours.
 pub(crate) fn pairs(body: &str) -> Option<Vec<Pair>> {
     serde_json::from_str::<Pairs>(body).ok().map(|pairs| pairs.0)
+}
+
+/// Whether the usage event of a stream is asked for, whoever reads it.
+pub(crate) fn is_asked(sent: &[Pair]) -> bool {
+    let options = sent.iter().find(|(name, _)| name == "stream_options").and_then(|(_, value)| pairs(value));
+    let asked = options.iter().flatten().filter(|(name, _)| name == "include_usage");
+    asked.map(|(_, value)| value.as_str()).collect::<Vec<_>>() == ["true"]
 }
 
 struct Pairs(Vec<Pair>);
@@ -46,21 +57,24 @@ impl<'de> Deserialize<'de> for Pairs {
     }
 }
 
-/// Every name that a dialect's table has.
-pub(crate) fn names(rules: &RequestRules) -> Vec<&'static str> {
+/// The names of all members that decide something.
+pub(crate) fn deciding(rules: &RequestRules) -> Vec<&'static str> {
     let mut names: Vec<&'static str> = EVERYWHERE.to_vec();
     names.extend(rules.prompt.iter().map(|(name, _)| *name));
     names.extend(rules.unbounded.iter().map(|(name, _)| *name));
     names.extend(rules.required.into_iter().chain(rules.tool_calls_cap));
-    names.extend([rules.caps, rules.candidates, rules.decisive, rules.not_read].concat());
+    names.extend([rules.caps, rules.candidates, rules.decisive].concat());
     names.sort_unstable();
     names.dedup();
     names
 }
 
-/// A name as a reader would take it that does not care for case: Go's folds two letters beyond ASCII as well.
-pub(crate) fn folded(name: &str) -> String {
-    name.chars().flat_map(char::to_lowercase).map(|letter| if letter == 'ſ' { 's' } else { letter }).collect()
+/// Every name that a dialect's table has.
+pub(crate) fn names(rules: &RequestRules) -> Vec<&'static str> {
+    let mut names = [&deciding(rules), rules.not_read].concat();
+    names.sort_unstable();
+    names.dedup();
+    names
 }
 
 fn texts() -> impl Strategy<Value = String> {
@@ -181,7 +195,7 @@ fn sensible(rules: &RequestRules, name: &str) -> BoxedStrategy<String> {
         ("model", _) => any_of(&["\"m\"", "\"\\u006d\"", "\"real\""]),
         ("stream" | "background", _) => any_of(&["true", "false", "null"]),
         ("stream_options", _) => {
-            any_of(&["null", "{ }", r#"{"include_usage":false}"#, r#"{"x":1,"include_us\u0061ge": true }"#])
+            any_of(&["null", "{ }", r#"{"include_usage":false}"#, r#"{"x":1,"include_us\u0061ge": true }"#, TWICE])
         }
         ("service_tier", _) => any_of(&["\"auto\"", "\"flex\"", "\"priority\"", "null"]),
         ("modalities", _) => any_of(&[r#"["text"]"#, r#"["text","audio"]"#]),
@@ -190,21 +204,10 @@ fn sensible(rules: &RequestRules, name: &str) -> BoxedStrategy<String> {
     }
 }
 
-/// A name as it stands in the text: as it is, with an escape, or in a case that some servers do not tell apart.
-fn spelled(name: &str, how: u8) -> String {
-    match how {
-        0 => {
-            let escaped = name.chars().next().map(|first| format!("\\u{:04x}", u32::from(first))).unwrap_or_default();
-            format!("\"{escaped}{}\"", name.chars().skip(1).collect::<String>())
-        }
-        1 => format!("\"{}\"", name.replace('s', "ſ").replace('k', "\u{212a}")),
-        2 => format!("\"{}\"", name.to_uppercase()),
-        _ => format!("\"{name}\""),
-    }
-}
-
 fn member(rules: &'static RequestRules) -> impl Strategy<Value = String> {
-    let known = select(names(rules)).prop_flat_map(move |name| {
+    let mut set = vec!["stream", "stream_options", "tools"];
+    set.extend(rules.caps.iter().copied().chain(rules.tool_calls_cap));
+    let known = prop_oneof![select(names(rules)), select(set)].prop_flat_map(move |name| {
         let value = prop_oneof![8 => sensible(rules, name), 2 => json(), 1 => Just("null".to_owned())];
         (Just(name.to_owned()), value)
     });
