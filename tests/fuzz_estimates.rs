@@ -3,7 +3,7 @@
 //!
 //! A small part always runs; `TOLLGATE_FUZZ=1000000 cargo test --release --test fuzz_estimates` makes as many prompts
 //! for each dialect as it says.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test that cannot go on has failed")]
 
 use serde_json::{Value, json};
 use support::shapes::{self, Dice};
@@ -63,7 +63,10 @@ impl Recipe {
         match (name, value) {
             ("arguments" | "input_schema", Value::Object(_)) => self.text(&value.to_string()),
             ("tool_calls" | "tools", Value::Array(list)) => list.iter().map(|item| self.member("", item)).sum(),
-            (_, Value::Object(members)) => members.iter().map(|(name, value)| self.member(name, value)).sum(),
+            (_, Value::Object(members)) if !name.starts_with("x_") => {
+                members.iter().map(|(name, value)| self.member(name, value)).sum()
+            }
+            _ if name.starts_with("x_") => self.text(&format!("{}:{value},", Value::from(name))),
             _ => self.texts(value),
         }
     }
@@ -153,7 +156,13 @@ fn chat_message(dice: &mut Dice) -> Value {
             json!({"role": "assistant", "content": null, "refusal": null, "tool_calls": calls})
         }
         3 => json!({"role": "tool", "tool_call_id": text(dice, 9), "content": text(dice, 200)}),
-        _ => json!({"role": "system", "content": text(dice, 2_000)}),
+        _ => {
+            let mut message = json!({"role": "system", "content": text(dice, 2_000)});
+            for place in 0..dice.throw(20) {
+                message[format!("x_{place}")] = free(dice, 1);
+            }
+            message
+        }
     }
 }
 

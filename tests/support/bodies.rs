@@ -83,6 +83,7 @@ fn texts() -> impl Strategy<Value = String> {
         6 => "\"[a-zé漢😀 ]{0,12}\"",
         3 => r#""(\\u00e9|\\n|\\\\|\\"|\\/|[a-z]){0,8}""#,
         1 => odd.prop_map(str::to_owned),
+        1 => (300..600_usize).prop_map(|length| format!("\"{}\"", "é".repeat(length))),
     ]
 }
 
@@ -216,6 +217,18 @@ fn member(rules: &'static RequestRules) -> impl Strategy<Value = String> {
         .prop_map(|((name, value), how)| format!("{}:{value}", spelled(&name, how)))
 }
 
+/// Members that mean something together.
+fn together(rules: &'static RequestRules) -> impl Strategy<Value = Vec<String>> {
+    let named =
+        |name: &'static str, value: BoxedStrategy<String>| value.prop_map(move |value| format!("\"{name}\":{value}"));
+    let streamed = named("stream_options", sensible(rules, "stream_options"));
+    let streamed = streamed.prop_map(|options| vec!["\"stream\":true".to_owned(), options]);
+    let searching = r#""tools":[{"type":"web_search","max_uses":3}]"#.to_owned();
+    let cap = rules.tool_calls_cap.unwrap_or("x");
+    let provided = named(cap, sensible(rules, cap)).prop_map(move |cap| vec![searching.clone(), cap]);
+    prop_oneof![streamed, provided]
+}
+
 /// A member that has to be there.
 fn needed(rules: &'static RequestRules, name: &'static str) -> BoxedStrategy<String> {
     sensible(rules, name).prop_map(move |value| format!("\"{name}\" : {value}")).boxed()
@@ -230,6 +243,7 @@ fn request(rules: &'static RequestRules) -> BoxedStrategy<String> {
     let must: Vec<BoxedStrategy<String>> = must.into_iter().map(|name| needed(rules, name)).collect();
     let more = prop_oneof![
         12 => vec(member(rules), 0..7),
+        3 => together(rules),
         1 => select(vec![990_usize, 1_001]).prop_map(|many| (0..many).map(|place| format!("\"x{place}\":0")).collect::<Vec<_>>()),
     ];
     let members = (must, more).prop_map(|(must, more)| [must, more].concat()).prop_shuffle();
