@@ -4,10 +4,10 @@
 //! for each test as it says, and measures whether work grows with the length of a body alone.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test that cannot go on has failed")]
 
-use proptest::prelude::{ProptestConfig, any, prop_assert, prop_assert_eq, proptest};
+use proptest::prelude::{ProptestConfig, any, prop_assert, prop_assert_eq, prop_oneof, proptest};
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{TestCaseError, TestRunner};
-use support::bodies::{Pair, bodies, deciding, is_asked, json, names, pairs};
+use support::bodies::{Pair, bodies, deciding, is_asked, json, names, pairs, texts};
 use support::spelling::{folded, lookalikes};
 use tollgate::dialect::DIALECTS;
 use tollgate::dialect::bad_request::BadRequest;
@@ -209,7 +209,7 @@ proptest! {
     }
 
     #[test]
-    fn any_json_is_refused_or_read(body in json(), place in 0..DIALECTS.len(), everything in any::<bool>()) {
+    fn any_json_is_refused_or_read(body in prop_oneof![json(), texts()], place in 0..DIALECTS.len(), everything in any::<bool>()) {
         check(DIALECTS[place], body.as_bytes(), 100, true, everything)?;
     }
 }

@@ -77,7 +77,8 @@ pub(crate) fn names(rules: &RequestRules) -> Vec<&'static str> {
     names
 }
 
-fn texts() -> impl Strategy<Value = String> {
+/// Texts, long ones and nearly texts among them.
+pub(crate) fn texts() -> impl Strategy<Value = String> {
     let odd = select(vec![r#""\ud800""#, r#""\udc00 after""#, r#""\ud83d\ude00""#, r#""\u0074tl""#, r#""]}\"[{""#]);
     prop_oneof![
         6 => "\"[a-zé漢😀 ]{0,12}\"",
