@@ -57,6 +57,8 @@ pub(super) fn part(kind: PartKind, value: &str, block: Block) -> Part {
         PartKind::Audio => Part::Sound,
         PartKind::File => Part::Opaque,
         PartKind::Json => Part::Text,
+        // Where a search result comes from.
+        PartKind::Source if value.starts_with('"') => Part::Text,
         PartKind::Source if block.image => Part::Image,
         PartKind::Source => {
             let source: Source<'_> = object(value).unwrap_or_default();
