@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use super::json::object;
 use super::texts::{TextSink, walk};
-use super::usage::Usage;
+use super::usage::{Usage, UsagePlaces};
 use crate::limit::Tokens;
 use crate::tokens::{Encoding, WorkBudget, count_within};
 
@@ -105,12 +105,6 @@ struct Members<'b> {
 
 #[derive(Default, Deserialize)]
 #[serde(default, bound(deserialize = "'de: 'b"))]
-struct Nested<'b> {
-    usage: Option<&'b RawValue>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, bound(deserialize = "'de: 'b"))]
 struct Choice<'b> {
     index: Option<&'b RawValue>,
     delta: Option<&'b RawValue>,
@@ -121,12 +115,8 @@ struct Choice<'b> {
 impl Members<'_> {
     /// The usage, wherever the provider puts it.
     fn usage(&self) -> Option<Usage> {
-        let nested = |outer: Option<&RawValue>| {
-            let inner: Nested<'_> = object(outer?.get())?;
-            object(inner.usage?.get())
-        };
-        let own = self.usage.and_then(|usage| object(usage.get()));
-        own.or_else(|| nested(self.x_groq)).or_else(|| nested(self.response)).filter(Usage::says_something)
+        let Self { usage, x_groq, response, .. } = *self;
+        UsagePlaces { usage, x_groq, response, ..UsagePlaces::default() }.find()
     }
 
     fn has_error(&self) -> bool {

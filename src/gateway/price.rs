@@ -117,12 +117,11 @@ impl<'p> Priced<'p> {
     pub fn charge(&self, usage: Option<Usage>, seen: Seen, whole: bool) -> Charged {
         let (ceiling, context) = (self.output_ceiling, self.named.model.count.context);
         let usage = usage.unwrap_or_default();
-        let counts = usage.counts();
+        let counts = usage.quantities();
         let mut known = counts.unwrap_or_else(|| Quantities {
             input: usage.input().unwrap_or(self.estimate.0.input),
-            cached_input: usage.cached_input(),
             output: usage.output().unwrap_or_else(|| seen.tokens().min(self.estimate.0.output)),
-            ..Quantities::default()
+            ..usage.partial()
         });
         if !whole {
             known.output = known.output.max(seen.tokens().min(self.estimate.0.output));
