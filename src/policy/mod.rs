@@ -10,6 +10,7 @@ mod passing;
 mod plans;
 mod prices;
 mod read;
+mod shipped;
 mod site;
 mod table;
 mod upstreams;
@@ -39,6 +40,9 @@ pub const ISSUE: &str = "~issue";
 pub struct Policy {
     /// The plans by name.
     pub plans: BTreeMap<String, Plan>,
+    /// Which prices hold: the date of the shipped table (`2026-11-30`), with `+policy` behind it where the policy states
+    /// prices of its own, or `policy` alone where it leaves the table out.
+    pub price_version: String,
     models: BTreeMap<String, Model>,
     aliases: BTreeMap<String, String>,
     default_model: Option<Model>,
