@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::shipped::{DEFAULT_UPSTREAM, Shipped};
 use super::table::{Faults, Table};
 use super::{Model, Upstream, prices};
+use crate::dialect::image::{ImageRule, Patches, Tiles};
 use crate::dialect::prompt::ModelCount;
 use crate::limit::{AMOUNT_MAX, Tokens};
 use crate::tokens::Encoding;
@@ -15,6 +16,11 @@ use crate::tokens::Encoding;
 const CONTEXT_DEFAULT: u64 = 2_000_000;
 /// The most that one image counts in any published price list (2,833 + 8 tiles of 5,667).
 const IMAGE_DEFAULT: u64 = 48_169;
+/// The two ways to say what an image counts.
+const IMAGE_FIELDS: [&str; 2] = ["image_tokens", "image"];
+/// More than any published formula makes of an image, and more pixels than any side may have.
+const IMAGE_PART_MAX: u64 = 1_000_000;
+const SIDE_MAX: u64 = 65_535;
 /// How far another vendor's vocabulary may be above `o200k_base`, in hundredths: more than nine in ten texts of every
 /// vocabulary that was compared (Llama 3, DeepSeek, Qwen, Mistral, Kimi, GLM). The bytes bound it in any case.
 const STAND_IN_PERCENT: u64 = 300;
@@ -30,7 +36,12 @@ pub(super) fn read(
     let mut tables = written.tables(faults);
     for (name, table) in &mut tables {
         prices::check(table, faults);
-        table.complete(shipped.take(name, upstreams));
+        let mut fields = shipped.take(name, upstreams);
+        // An image counts by one rule: the operator's replaces the shipped one, whichever kind it is of.
+        if IMAGE_FIELDS.iter().any(|field| table.has(field)) {
+            fields.retain(|field, _| !IMAGE_FIELDS.contains(&field.as_str()));
+        }
+        table.complete(fields);
     }
     for (name, fields) in shipped.take_rest(upstreams, |name| !aliases.has(name)) {
         let table = Table::of(&written.path(&name), Value::Object(fields), faults);
@@ -59,7 +70,8 @@ fn model(name: String, mut table: Table, upstreams: &BTreeMap<String, Upstream>,
     let mut tokens =
         |field: &str, min: u64, default: u64| Tokens(table.number(field, (min, AMOUNT_MAX), faults).unwrap_or(default));
     let output_max = tokens("max_output", 1, 0);
-    let (image, context) = (tokens("image_tokens", 0, IMAGE_DEFAULT), tokens("context", 1, CONTEXT_DEFAULT));
+    let context = tokens("context", 1, CONTEXT_DEFAULT);
+    let image = image(&mut table, faults);
     let (encoding, percent) = encoding(&name, &mut table, faults);
     let cap_field = table
         .word(
@@ -78,6 +90,42 @@ fn model(name: String, mut table: Table, upstreams: &BTreeMap<String, Upstream>,
     table.finish(faults);
     let count = ModelCount { encoding, percent, image, context };
     Model { name, price, output_max, count, cap_field, upstream, upstream_model }
+}
+
+/// What an image counts: a number, or the vendor's formula.
+fn image(table: &mut Table, faults: &mut Faults) -> ImageRule {
+    let fixed = table.number("image_tokens", (0, AMOUNT_MAX), faults);
+    if !table.has("image") {
+        return ImageRule::Fixed(Tokens(fixed.unwrap_or(IMAGE_DEFAULT)));
+    }
+    if fixed.is_some() {
+        faults.add(&table.path("image_tokens"), "image_tokens", "a number", "either it or `image`");
+    }
+    let mut formula = table.table("image", faults);
+    let tiled = formula.has("tile") || formula.has("base");
+    let (needed, want): (&[&str], _) =
+        if tiled { (&["base", "tile"], "tokens") } else { (&["patches"], "the most patches of one image") };
+    for field in needed {
+        formula.require(field, want, faults);
+    }
+    let mut number = |field: &str, max: u64| formula.number(field, (1, max), faults);
+    let rule = if tiled {
+        let (base, tile) = (number("base", IMAGE_PART_MAX), number("tile", IMAGE_PART_MAX));
+        ImageRule::Tiles(Tiles { base: base.unwrap_or_default(), tile: tile.unwrap_or_default() })
+    } else {
+        let mut pixels = |field: &str| number(field, SIDE_MAX).and_then(|pixels| u32::try_from(pixels).ok());
+        let (square, side, low_side) = (pixels("square"), pixels("side"), pixels("low_side"));
+        let side = side.unwrap_or(u32::from(u16::MAX));
+        ImageRule::Patches(Patches {
+            square: square.unwrap_or(32),
+            budget: number("patches", IMAGE_PART_MAX).unwrap_or_default(),
+            percent: number("percent", 10_000).unwrap_or(100),
+            side,
+            low_side: low_side.unwrap_or(side),
+        })
+    };
+    formula.finish(faults);
+    rule
 }
 
 /// By which vocabulary a model's text is counted, and what the count is multiplied by: its own if that is known, else
