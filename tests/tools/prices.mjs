@@ -149,7 +149,7 @@ export function priceOf(model, refuse) {
   const others = pick(Object.keys(units), (field) => units[field] || undefined);
   const found = { ...tokens, ...others, ...stepOf(model, read) };
   const isWriting = ["chat", "responses", "completion"].includes(model.mode);
-  const isWhole = tokens.input !== undefined && tokens.output !== undefined;
+  const isWhole = [INPUT.input, OUTPUT.output].every((key) => model[key] !== undefined);
   if (isWriting ? !isWhole : Object.keys(found).length === 0) refuse("it has no price");
   if (found.cached_input > found.input) refuse("what is cached costs more than what is not");
   return { input: 0n, output: largest([found.audio_output ?? 0n, found.image_output ?? 0n]), ...found };
