@@ -14,6 +14,7 @@ pub mod fault;
 mod fields;
 pub mod image;
 pub mod json;
+mod members;
 pub mod messages;
 mod parts;
 pub mod prompt;
