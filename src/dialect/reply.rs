@@ -254,6 +254,8 @@ mod tests {
             let chunk = read(None, &format!(r#"{{"choices":{choices}}}"#));
             assert_eq!(chunk.seen.tokens(), Tokens(2), "{choices}");
         }
+        let halves = read(None, r#"{"choices":[{"index":0,"delta":{"content":"\ud83d"}}]}"#);
+        assert_eq!(halves.seen.tokens(), Tokens(7));
         assert_eq!(read(None, "[1,2]"), Chunk::default());
         assert_eq!(read(None, r#"{"usage":[1,2,3]}"#).usage, None);
     }
