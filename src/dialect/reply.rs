@@ -27,6 +27,7 @@ pub struct Answer<'b> {
     pub(super) results: Option<&'b RawValue>,
     pub(super) text: Option<&'b RawValue>,
     pub(super) delta: Option<&'b RawValue>,
+    pub(super) status: Option<&'b RawValue>,
     usage: Option<&'b RawValue>,
     x_groq: Option<&'b RawValue>,
     response: Option<&'b RawValue>,
@@ -155,6 +156,14 @@ impl Completion {
         }
         let seen = (rules.whole)(&answer, counter).ok_or(NotACompletion::Invalid)?;
         Ok(Self { usage, seen })
+    }
+
+    /// Reads an answer that is passed on even if it is a failure: what was used, and what was written until then.
+    #[must_use]
+    pub fn read_any(rules: &ReplyRules, body: &[u8], counter: &mut OutputCounter) -> Self {
+        let answer = core::str::from_utf8(body).ok().and_then(object::<Answer<'_>>);
+        let Some(answer) = answer else { return Self::default() };
+        Self { usage: answer.usage(), seen: (rules.whole)(&answer, counter).unwrap_or_default() }
     }
 }
 

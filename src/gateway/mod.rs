@@ -13,10 +13,12 @@ pub mod header_policy;
 pub mod hold;
 pub mod memory;
 mod meter;
+mod note;
 pub mod ports;
 pub mod price;
 pub mod record;
 pub mod relay;
+mod stored;
 mod views;
 mod visit;
 
@@ -28,6 +30,7 @@ use hold::{Ending, Hold};
 use ports::Ports;
 use record::CallRecord;
 use relay::Relay;
+use stored::{Asked, stored};
 
 use crate::dialect::DIALECTS;
 use crate::dialect::rules::Dialect;
@@ -45,6 +48,8 @@ pub struct Call {
     pub method: String,
     /// The path as it was written, without the query.
     pub path: String,
+    /// The query as it was written, without its question mark. All but one route pass it over.
+    pub query: String,
 }
 
 /// The beginning of an answer.
@@ -77,10 +82,18 @@ pub enum Answer<'p, B> {
     },
 }
 
+/// A whole answer of an upstream's, to be passed on as it is.
+#[derive(Debug)]
+struct Relayed {
+    headers: Vec<(String, String)>,
+    body: Vec<u8>,
+}
+
 /// What a route does.
 #[derive(Clone, Copy, Debug)]
-enum Route {
+enum Route<'c> {
     Call(&'static Dialect),
+    Stored(Asked<'c>),
     Count,
     Models,
     Usage,
@@ -89,7 +102,7 @@ enum Route {
 }
 
 /// The routes beside those of the dialects: path, method, what it does.
-const ROUTES: [(&str, &str, Route); 5] = [
+const ROUTES: [(&str, &str, Route<'_>); 5] = [
     ("/v1/tokens/count", "POST", Route::Count),
     ("/v1/models", "GET", Route::Models),
     ("/v1/usage", "GET", Route::Usage),
@@ -103,7 +116,7 @@ pub async fn handle<'p, P: Ports>(policy: &'p Result<Policy, Faults>, ports: &P,
     let cors = policy.as_ref().map_or(&no_cors, |policy| &policy.cors);
     let mut frame =
         Frame { id: call.id.clone(), headers: cors::answer_headers(cors, ports.header("origin").as_deref()) };
-    let found = route_of(&call.path);
+    let found = route_of(call);
     let record = CallRecord {
         id: call.id.clone(),
         at: ports.now(),
@@ -128,12 +141,14 @@ pub async fn handle<'p, P: Ports>(policy: &'p Result<Policy, Faults>, ports: &P,
 }
 
 /// The route of a path, matched as it is written: its name, its method, and what it does.
-fn route_of(path: &str) -> Option<(&'static str, &'static str, Route)> {
-    let own = ROUTES.iter().find(|(own, _, _)| *own == path).copied();
-    own.or_else(|| {
-        let dialect = DIALECTS.iter().find(|dialect| dialect.path == path)?;
-        Some((dialect.path, "POST", Route::Call(dialect)))
-    })
+fn route_of(call: &Call) -> Option<(&'static str, &'static str, Route<'_>)> {
+    if let Some(own) = ROUTES.iter().find(|(own, _, _)| *own == call.path) {
+        return Some(*own);
+    }
+    if let Some(dialect) = DIALECTS.iter().find(|dialect| dialect.path == call.path) {
+        return Some((dialect.path, "POST", Route::Call(dialect)));
+    }
+    Asked::of(call).map(|(route, method, asked)| (route, method, Route::Stored(asked)))
 }
 
 /// What all answers to a call have in common.
@@ -146,7 +161,7 @@ impl Frame {
     /// Answers a call that has found its route.
     async fn routed<'p, P: Ports>(
         self,
-        route: Route,
+        route: Route<'_>,
         policy: &'p Result<Policy, Faults>,
         ports: &P,
         mut record: CallRecord,
@@ -162,6 +177,13 @@ impl Frame {
             (Route::Call(dialect), Ok(policy)) => match complete(policy, ports, dialect, &mut record).await {
                 Ok(completed) => return frame.completed(completed),
                 Err(refused) => Err(refused),
+            },
+            (Route::Stored(asked), Ok(policy)) => match stored(policy, ports, asked, &mut record).await {
+                Ok(Relayed { headers, body }) => {
+                    record.write_down(ports);
+                    return frame.whole(200, headers, body, None);
+                }
+                Err(rejection) => Err(rejection.into()),
             },
             (Route::Models, Ok(policy)) => {
                 views::models(policy, ports, &mut record).await.map_err(Refused::from).map(|body| (body, Vec::new()))
@@ -212,7 +234,7 @@ impl Frame {
         match completed {
             Completed::Whole { mut headers, body, snapshot, hold } => {
                 headers.extend(rate_headers(&snapshot));
-                self.whole(200, headers, body, Some(hold))
+                self.whole(200, headers, body, hold)
             }
             Completed::Stream { mut headers, snapshot, relay } => {
                 headers.extend(rate_headers(&snapshot));

@@ -66,6 +66,8 @@ pub struct NamedModel<'p> {
     pub model: &'p Model,
     /// The name to send upstream: a snapshot keeps its own.
     pub sent_as: String,
+    /// The name that leads to the model again, whatever becomes of aliases.
+    pub known_as: String,
 }
 
 impl Policy {
@@ -74,11 +76,17 @@ impl Policy {
     #[must_use]
     pub fn model(&self, plan: &Plan, name: &str) -> Option<NamedModel<'_>> {
         let target = self.aliases.get(name).map_or(name, String::as_str);
-        let (model, sent_as) = match self.models.get(target) {
+        self.known_model(target).filter(|named| plan.allows(&named.model.name))
+    }
+
+    /// The model that a name means that a call was made by, whoever may make further ones.
+    #[must_use]
+    pub fn known_model(&self, known_as: &str) -> Option<NamedModel<'_>> {
+        let (model, sent_as) = match self.models.get(known_as) {
             Some(model) => (model, model.name.clone()),
-            None => (self.models.get(snapshot_of(target)?)?, target.to_owned()),
+            None => (self.models.get(snapshot_of(known_as)?)?, known_as.to_owned()),
         };
-        plan.allows(&model.name).then_some(NamedModel { model, sent_as })
+        Some(NamedModel { model, sent_as, known_as: known_as.to_owned() })
     }
 
     /// The names that a plan's subjects may call, aliases included.

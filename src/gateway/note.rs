@@ -1,0 +1,89 @@
+//! What a later request has to know of a call in the background, as it is written into the call's hold.
+//!
+//! Invariant: what is written is what was known when the call was held, never a price: a call is charged by the prices
+//! of the moment at which it is settled.
+
+use serde::{Deserialize, Serialize};
+
+use super::price::{Asked, Priced};
+use crate::auth::Principal;
+use crate::dialect::prompt::PromptTokens;
+use crate::dialect::responses::RESPONSES;
+use crate::limit::Tokens;
+use crate::policy::Policy;
+use crate::pricing::{Quantities, Tier};
+
+/// The note, in JSON. A later build reads what an earlier one has written, so members are only added, with a default.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Note {
+    /// The model, as the policy knows it.
+    pub(super) model: String,
+    /// The most that the call reads.
+    input: Tokens,
+    /// The most that it writes.
+    output: Tokens,
+    /// How often it uses tools of the provider's at most.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    tool_calls: u64,
+    /// The tier of service that it asks for.
+    #[serde(default, skip_serializing_if = "is_standard")]
+    tier: Tier,
+    /// Which one of several who share the subject has made it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    member: Option<String>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+fn is_standard(tier: &Tier) -> bool {
+    *tier == Tier::Standard
+}
+
+impl Note {
+    /// What is to be known of a call of `principal`.
+    pub(super) fn of(priced: &Priced<'_>, principal: &Principal) -> Self {
+        let Asked { bound, tier, .. } = priced.asked;
+        Self {
+            model: priced.named.known_as.clone(),
+            input: bound.input,
+            output: bound.output,
+            tool_calls: bound.tool_calls,
+            tier,
+            member: principal.member.clone(),
+        }
+    }
+
+    /// Reads a note.
+    pub(super) fn read(text: &str) -> Option<Self> {
+        serde_json::from_str(text).ok()
+    }
+
+    /// The note as text.
+    pub(super) fn to_text(&self) -> String {
+        // Numbers and strings only: the serialiser has no other way to fail.
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// Whether the call is one of `principal`'s, of whose object the note is.
+    pub(super) fn is_of(&self, principal: &Principal) -> bool {
+        self.member == principal.member
+    }
+
+    /// The call with the prices, the bounds and the upstream that its model has now; `None` if the policy has it no more.
+    pub(super) fn priced<'p>(&self, policy: &'p Policy) -> Option<Priced<'p>> {
+        let named = policy.known_model(&self.model)?;
+        let upstream = policy.upstream(named.model).filter(|upstream| upstream.family == RESPONSES.family)?;
+        let Self { input, output, tool_calls, tier, .. } = *self;
+        let bound = Quantities { input, output, tool_calls, ..Quantities::default() };
+        let context = Tokens(named.model.count.context.0.saturating_mul(tool_calls.saturating_add(1)));
+        let ceiling = Quantities { input: context, output: named.model.output_max, ..bound };
+        let asked = Asked { bound, ceiling, tier, writes: true, has_usage: RESPONSES.reply.has_usage };
+        let prompt = PromptTokens { lower: Tokens(0), upper: input };
+        let estimate = named.model.price.estimate(&bound, tier);
+        Some(Priced { named, upstream, output_cap: output, prompt, estimate, asked })
+    }
+}
