@@ -23,19 +23,14 @@ pub(super) struct Note {
     /// The most that it writes.
     output: Tokens,
     /// How often it uses tools of the provider's at most.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    tool_calls: u64,
+    #[serde(default)]
+    tools: u64,
     /// The tier of service that it asks for.
     #[serde(default, skip_serializing_if = "is_standard")]
     tier: Tier,
     /// Which one of several who share the subject has made it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     member: Option<String>,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
-fn is_zero(number: &u64) -> bool {
-    *number == 0
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
@@ -51,7 +46,7 @@ impl Note {
             model: priced.named.known_as.clone(),
             input: bound.input,
             output: bound.output,
-            tool_calls: bound.tool_calls,
+            tools: bound.tool_calls,
             tier,
             member: principal.member.clone(),
         }
@@ -77,9 +72,10 @@ impl Note {
     pub(super) fn priced<'p>(&self, policy: &'p Policy) -> Option<Priced<'p>> {
         let named = policy.known_model(&self.model)?;
         let upstream = policy.upstream(named.model).filter(|upstream| upstream.family == RESPONSES.family)?;
-        let Self { input, output, tool_calls, tier, .. } = *self;
-        let bound = Quantities { input, output, tool_calls, ..Quantities::default() };
-        let context = Tokens(named.model.count.context.0.saturating_mul(tool_calls.saturating_add(1)));
+        let Self { input, output, tools, tier, .. } = *self;
+        let bound = Quantities { input, output, tool_calls: tools, ..Quantities::default() };
+        // Every use of a tool has the model read the conversation once more.
+        let context = Tokens(named.model.count.context.0.saturating_mul(tools.saturating_add(1)));
         let ceiling = Quantities { input: context, output: named.model.output_max, ..bound };
         let asked = Asked { bound, ceiling, tier, writes: true, has_usage: RESPONSES.reply.has_usage };
         let prompt = PromptTokens { lower: Tokens(0), upper: input };
