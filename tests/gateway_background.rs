@@ -4,9 +4,10 @@
 
 use serde_json::json;
 use support::background::{
-    DAY, GRACE, HELD, HOUR, answers, ask, cancel, ended, fetch, line, logged, standing, world_with_a_call, written,
+    ASK, DAY, GRACE, HELD, HOUR, answers, ask, cancel, ended, fetch, line, logged, standing, world_with_a_call, written,
 };
 use support::policy::UPSTREAM_KEY;
+use support::world::World;
 
 mod support {
     pub(crate) mod background;
@@ -107,4 +108,37 @@ fn a_call_that_nobody_fetches_is_charged_what_it_held_and_a_late_answer_corrects
     assert_eq!((world.count("settle"), late.spent("plain").1), (0, 0));
     world.clock.pass(HOUR);
     assert_eq!(fetch(&mut world, &ended("completed")).status, 404, "forgotten");
+}
+
+#[test]
+fn visitors_who_share_an_object_do_not_share_their_calls() {
+    let mut written = written();
+    written.0.insert("VISITOR_SECRET".to_owned(), json!("a secret of visitors, long enough"));
+    written.0.get_mut("POLICY").unwrap()["visitors"] = json!({"plan": "plain", "tokens": {"shared_plan": "drain"}});
+    let mut world = World { policy: written.read(), ..World::new() };
+    world.headers.insert("cf-connecting-ip".to_owned(), "203.0.113.9".to_owned());
+    let tokens = [1, 2].map(|visitor| {
+        world.clock.pass(1);
+        let told = world.request(&format!("visit-{visitor}"), "POST", "/v1/visitor");
+        let told: serde_json::Value = serde_json::from_slice(&told.body).unwrap();
+        told["token"].as_str().unwrap().to_owned()
+    });
+    let mut call = |token: Option<&String>, method: &str, path: &str, answer: &str| {
+        world.headers.remove("x-tollgate-visitor");
+        world.headers.extend(token.map(|token| ("x-tollgate-visitor".to_owned(), token.clone())));
+        world.body = Ok(ASK.as_bytes().to_vec());
+        world.upstream = answers(200, answer);
+        let told = world.request("call-1", method, path);
+        (told.status, told.code())
+    };
+    let own = Some(&tokens[0]);
+    let ok = (200, String::new());
+    assert_eq!(call(own, "POST", "/v1/responses", &standing("queued", &json!({}))), ok);
+    for other in [Some(&tokens[1]), None] {
+        for (method, path) in [("GET", "/v1/responses/resp_1"), ("POST", "/v1/responses/resp_1/cancel")] {
+            assert_eq!(call(other, method, path, &ended("completed")), (404, "response_not_found".to_owned()));
+        }
+    }
+    assert_eq!(call(own, "GET", "/v1/responses/resp_1", &ended("completed")), ok);
+    assert_eq!((world.count("settle"), world.sent.borrow().len()), (3, 2), "two of them for the tokens");
 }

@@ -111,14 +111,17 @@ fn a_call_that_cannot_be_kept_is_answered_and_charged_what_it_held() {
         (queued(json!(null)), vec![]),
     ];
     for (body, faults) in cases {
-        let lost = faults.first() == Some(&Nonsense);
+        let (lost, unanswered) = (faults.first() == Some(&Nonsense), !faults.is_empty());
         let mut world = World { policy: written().read(), upstream: answers(200, &body), ..World::new() };
         world.faults.insert("keep", faults);
         let told = begin(&mut world, "call-1", "plain", ASK);
         assert_eq!((told.status, told.text()), (200, body.clone()));
         assert_eq!(told.header("x-tollgate-background"), Some("not-kept"), "{body}");
         assert_eq!(logged(&world), [line("not_kept", Some(HELD))], "{body}");
+        assert_eq!(world.log.borrow()[0]["unsettled"].as_bool(), unanswered.then_some(true), "{body}");
         assert!(!world.warnings.borrow().is_empty());
+        assert_eq!(world.spent("plain"), (HELD, u64::from(unanswered)), "{body}");
+        world.clock.pass(10_000);
         // If it was kept all the same, and only the answer lost, it stays open until somebody asks.
         assert_eq!(world.spent("plain"), (HELD, u64::from(lost)), "{body}");
         assert_eq!(fetch(&mut world, &ended("completed")).status, if lost { 200 } else { 404 }, "{body}");
@@ -148,6 +151,7 @@ fn a_question_that_was_not_answered_is_asked_once_more_and_counts_once() {
         assert_eq!((told.header("x-tollgate-background"), world.spent("plain")), (None, (HELD, 1)), "{fault:?}");
         fetch(&mut world, &ended("completed"));
         assert_eq!(world.spent("plain"), (100_000, 0), "{fault:?}");
+        assert_eq!(logged(&world), [line("kept", None), line("settled", Some(100_000))], "{fault:?}");
         assert_eq!(["keep", "find", "settle"].map(|verb| world.count(verb)), [2; 3], "{fault:?}");
     }
 }

@@ -149,3 +149,54 @@ impl Standing {
         Some(Self { id: id.filter(|id| is_id(id)), progress: Progress::of(fields.status)? })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dialect::reply::{Completion, NotACompletion};
+
+    fn standing(body: &str) -> Option<(Option<String>, Progress)> {
+        Standing::read(body.as_bytes()).map(|standing| (standing.id, standing.progress))
+    }
+
+    #[test]
+    fn how_far_a_call_has_come_is_what_its_provider_says() {
+        let words = [
+            ("queued", Progress::Going),
+            ("in_progress", Progress::Going),
+            ("not known yet", Progress::Going),
+            ("completed", Progress::Ended),
+            ("incomplete", Progress::Ended),
+            ("failed", Progress::Failed),
+            ("cancelled", Progress::Cancelled),
+        ];
+        for (word, progress) in words {
+            let body = format!(r#" {{"id":"resp_1","output":[{{"id":"x","status":"completed"}}],"status":"{word}"}}"#);
+            assert_eq!(standing(&body), Some((Some("resp_1".to_owned()), progress)));
+        }
+        for body in ["", "[]", "{}", r#"{"id":"a"}"#, r#"{"status":null}"#, r#"{"status":1}"#, r#"{"status":"failed"#] {
+            assert_eq!(standing(body), None, "{body}");
+        }
+    }
+
+    #[test]
+    fn an_id_becomes_part_of_an_address_only_if_it_cannot_change_its_meaning() {
+        assert!(is_id("resp_68a1-B") && is_id(&"a".repeat(128)));
+        for id in ["", ".", "..", "a/b", "a?b", "a#b", "a%2e", "a b", "a\\b", "é", "a\n", &"a".repeat(129)] {
+            assert!(!is_id(id), "{id}");
+            let body = serde_json::json!({"id": id, "status": "queued"}).to_string();
+            assert_eq!(standing(&body), Some((None, Progress::Going)), "{id}");
+        }
+    }
+
+    #[test]
+    fn an_answer_without_output_is_one_only_while_the_call_goes_on() {
+        let read = |body: &str| Completion::read(&RESPONSES.reply, body.as_bytes(), &mut OutputCounter::new(None));
+        for output in ["", r#","output":null"#, r#","output":[]"#] {
+            let body = format!(r#"{{"id":"resp_1","status":"queued","usage":null,"error":null{output}}}"#);
+            assert_eq!(read(&body), Ok(Completion::default()), "{body}");
+        }
+        assert_eq!(read(r#"{"id":"resp_1","status":"completed"}"#), Err(NotACompletion::Invalid));
+        assert_eq!(read(r#"{"id":"resp_1"}"#), Err(NotACompletion::Invalid));
+    }
+}

@@ -75,17 +75,20 @@ impl Hold {
     }
 
     /// Keeps the hold open beyond its request, to be ended under another id, with a note for whoever ends it; whether it
-    /// is. If not, it is as it was, as far as is known.
-    pub async fn keep<P: Ports>(&self, ports: &P, (as_id, note): (&str, String), hold: Wait) -> bool {
+    /// is. If not, it is as it was.
+    ///
+    /// # Errors
+    /// If nothing was answered; the hold may be kept all the same.
+    pub async fn keep<P: Ports>(
+        &self,
+        ports: &P,
+        (as_id, note): (&str, String),
+        hold: Wait,
+    ) -> Result<bool, Unavailable> {
         let (id, as_id) = (self.id.clone(), HoldId(as_id.to_owned()));
         let command = Command::Keep { id, as_id, note, hold, counted: self.counted };
-        match ask_twice(ports, &self.subject, &command, self.within).await {
-            Ok(reply) => reply == Reply::Done { known: true },
-            Err(Unavailable(why)) => {
-                ports.warn(&format!("call {}: the hold was not kept: {why}", self.id.0));
-                false
-            }
-        }
+        let answer = ask_twice(ports, &self.subject, &command, self.within).await?;
+        Ok(answer == Reply::Done { known: true })
     }
 
     /// Keeps the hold open for longer; whether that was answered. A failure is no harm: the hold then ends at its

@@ -83,3 +83,38 @@ impl Note {
         Some(Priced { named, upstream, output_cap: output, prompt, estimate, asked })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::auth::{Kind, Subject};
+
+    fn principal(member: Option<&str>) -> Principal {
+        let member = member.map(str::to_owned);
+        Principal { subject: Subject("visitor:1".to_owned()), plan: "p".to_owned(), kind: Kind::Visitor, member }
+    }
+
+    #[test]
+    fn a_note_is_read_as_it_was_written_by_any_build() {
+        let plain = r#"{"model":"m","input":12,"output":100,"tools":0}"#;
+        let all = r#"{"model":"m-2031-01-15","input":12,"output":100,"tools":4,"tier":"ultrafast","member":"0a1b"}"#;
+        for text in [plain, all] {
+            assert_eq!(Note::read(text).map(|note| note.to_text()).as_deref(), Some(text));
+        }
+        assert_eq!(Note::read(r#"{"model":"m","input":12,"output":100,"newer":[1]}"#), Note::read(plain));
+        for text in ["", "m", r#"{"model":"m"}"#, r#"{"model":"m","input":-1,"output":1}"#] {
+            assert_eq!(Note::read(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_call_is_that_of_the_one_who_made_it_among_those_who_share_an_object() {
+        let note = |member: &str| Note::read(&format!(r#"{{"model":"m","input":1,"output":1{member}}}"#)).unwrap();
+        let (own, shared, plain) = (note(r#","member":"a""#), note(r#","member":"""#), note(""));
+        for (note, whose) in [(own, Some("a")), (shared, Some("")), (plain, None)] {
+            for member in [Some("a"), Some("b"), Some(""), None] {
+                assert_eq!(note.is_of(&principal(member)), member == whose, "{note:?} {member:?}");
+            }
+        }
+    }
+}

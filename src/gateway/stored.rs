@@ -86,19 +86,28 @@ pub(super) async fn keep_or_end<P: Ports>(
     };
     let kept = match &standing.id {
         Some(id) => hold.keep(ports, (id, note.to_text()), time).await,
-        None => false,
+        None => Ok(false),
     };
     hold.record.kept_as = standing.id;
-    if kept {
+    if kept == Ok(true) {
         hold.record.verdict = "kept";
         hold.record.write_down(ports);
         return None;
     }
-    ports.warn(&format!("call {}: it goes on in the background, but its hold could not be kept", hold.id.0));
+    let why = kept.as_ref().map_or_else(|fault| fault.0.as_str(), |_| "refused");
+    ports.warn(&format!("call {}: it goes on in the background, but its hold was not kept: {why}", hold.id.0));
     hold.record.verdict = "not_kept";
     headers.push((NOT_KEPT.0.to_owned(), NOT_KEPT.1.to_owned()));
     let charge = Charge::AtLeast(priced.estimate.0);
-    Some(Box::new((hold, Ending::Settle(Charged { charge, implausible: false, cost_differs: false }))))
+    let ending = Ending::Settle(Charged { charge, implausible: false, cost_differs: false });
+    if kept.is_ok() {
+        return Some(Box::new((hold, ending)));
+    }
+    // It may be kept all the same: then whoever fetches the answer settles it, and else a deadline does.
+    ending.write_into(&mut hold.record);
+    hold.record.unsettled = true;
+    hold.record.write_down(ports);
+    None
 }
 
 /// Asks the provider for a call of this caller's, or to cancel it, and ends its hold if the call has ended:
@@ -220,8 +229,13 @@ async fn settle<P: Ports>(
 ) {
     // Whether the gate has counted the call was said when the hold was kept.
     let command = ending.command(HoldId(id.to_owned()), true);
-    match ask_twice(ports, &principal.subject, &command, policy.bounds.limiter).await {
-        Ok(Reply::Done { known: true }) => {
+    let (subject, within) = (&principal.subject, policy.bounds.limiter);
+    let first = ports.ask(subject, &command, within).await;
+    // If its answer was lost, the repetition finds nothing to end.
+    let was_lost = first.is_err();
+    let answer = if was_lost { ports.ask(subject, &command, within).await } else { first };
+    match answer {
+        Ok(Reply::Done { known }) if known || was_lost => {
             ending.write_into(record);
             record.verdict = "settled";
         }

@@ -1,7 +1,7 @@
 // Calls in the background in the real runtime: begun by one request, settled by another, whatever stops in between.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { DAY, Gate, NANO_USD, NOON, errorOf, json, plan, stock, subjectOf } from "./support/gate.mjs";
+import { DAY, Gate, NANO_USD, NOON, errorOf, eventually, json, plan, stock, subjectOf } from "./support/gate.mjs";
 import { posted, rowOf, withDay } from "./support/day.mjs";
 
 const HOUR = 3_600_000;
@@ -13,7 +13,7 @@ const ASK = { model: "alpha", input: "Name three rivers.", max_output_tokens: 10
 const limits = { budget: stock("usd", "1"), calls: stock("requests", 10), open: { unit: "concurrency", amount: 2 } };
 const plans = { stock: plan(limits, { background: true }), awaited: plan(limits) };
 const callers = {
-  ...Object.fromEntries(["ann", "ben", "cid", "dot", "eve", "fay"].map((name) => [name, "stock"])),
+  ...Object.fromEntries(["ann", "ben", "cid", "dot", "eve", "fay", "hal", "ida"].map((name) => [name, "stock"])),
   gus: "awaited",
 };
 
@@ -90,6 +90,41 @@ describe("a call in the background", () => {
     await gate.worker.restart();
     assert.equal((await fetched(gate, "ben", "resp_ben")).status, 200);
     assert.deepEqual(await state(gate, "ben"), { spent: COST, calls: 1, slots: 2, open: 0 });
+  });
+
+  test("is settled once if two requests fetch its end at the same time", async () => {
+    await queued(gate, "hal", "resp_hal");
+    let answer;
+    const asked = new Promise((resolve) => (answer = resolve));
+    await gate.play({ ...ended("resp_hal"), wait_for_step: "answer" }, { step: () => asked });
+    const seen = gate.upstream.calls.length;
+    const replying = [1, 2].map(() => fetched(gate, "hal", "resp_hal"));
+    while (gate.upstream.calls.length < seen + 2) await gate.upstream.nextCall();
+    answer();
+    for (const reply of await Promise.all(replying)) assert.equal(json(reply).status, "completed");
+    assert.deepEqual(await state(gate, "hal"), { spent: COST, calls: 1, slots: 2, open: 0 });
+    const lines = gate.worker.calls.filter(({ kept_as: id }) => id === "resp_hal");
+    assert.deepEqual(lines.map(({ verdict }) => verdict).sort(), ["kept", "ok", "settled"]);
+    assert.deepEqual(lines.flatMap(({ charged }) => (charged ? [charged.usd] : [])), [COST]);
+  });
+
+  test("is kept if its client leaves before it hears of it", async () => {
+    let answer;
+    const asked = new Promise((resolve) => (answer = resolve));
+    await gate.play({ ...standing("resp_ida", "queued"), wait_for_step: "answer" }, { step: () => asked });
+    const arrived = gate.upstream.nextCall();
+    let connection;
+    const request = gate.request("ida", { method: "POST", path: PATH, body: ASK });
+    const replying = gate.send(request, { onOpen: (own) => (connection = own) });
+    await arrived;
+    connection.close();
+    await replying;
+    answer();
+    await gate.play(ended("resp_ida"));
+    const kept = () => gate.worker.calls.some(({ kept_as: id, verdict }) => id === "resp_ida" && verdict === "kept");
+    await eventually("the call is kept", kept);
+    assert.equal((await fetched(gate, "ida", "resp_ida")).status, 200);
+    assert.deepEqual(await state(gate, "ida"), { spent: COST, calls: 1, slots: 2, open: 0 });
   });
 
   test("is another caller's to nobody", async () => {
