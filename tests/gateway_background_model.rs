@@ -1,6 +1,6 @@
 //! Whatever callers, the limiter and the provider do, in whatever order: the log, the limiter and a plain count of what
 //! every call has to cost agree.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test that cannot go on has failed")]
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -124,13 +124,13 @@ impl Run {
 
     fn ask(&mut self, (id, own, cancel): (usize, bool, bool), (status, used): (&str, u64)) {
         let path = format!("/v1/responses/resp_{id}{}", if cancel { "/cancel" } else { "" });
-        let (user, method) = (if own { "plain" } else { "drain" }, if cancel { "POST" } else { "GET" });
+        let (who, method) = (if own { "plain" } else { "drain" }, if cancel { "POST" } else { "GET" });
         let lost = ["find", "settle"].map(|verb| self.lost(verb));
         // A question that is not answered takes a second.
         let found_at = self.now() + 1_000 * lost[0];
         self.expire(found_at);
         let sent = self.world.sent.borrow().len();
-        let told = ask(&mut self.world, user, method, &path, answers(200, &answer(id, status, used)));
+        let told = ask(&mut self.world, who, method, &path, answers(200, &answer(id, status, used)));
         let call = self.calls.get(id).filter(|_| own);
         let known = call.is_some_and(|call| call.ended_at.is_none_or(|ended_at| found_at < ended_at + KNOWN));
         let want = match (lost[0], known) {
@@ -173,9 +173,8 @@ impl Run {
         let expired = kept.iter().filter(|call| call.ended_at == Some(call.until + GRACE)).count();
         let open = kept.iter().filter(|call| call.ended_at.is_none()).count();
         assert_eq!((count("kept"), count("settled")), (kept.len(), kept.len() - expired - open));
-        let unsettled: i64 =
-            log.iter().filter(|line| line["unsettled"] == true && line["held"].is_object()).count() as i64;
-        let by_deadline = (expired + open) as i64 + unsettled;
+        let unsettled = log.iter().filter(|line| line["unsettled"] == true && line["held"].is_object()).count();
+        let by_deadline = i64::try_from(expired + open + unsettled).unwrap();
         assert_eq!(self.world.spent("plain").0, logged + by_deadline * HELD);
     }
 }
