@@ -179,7 +179,7 @@ impl Run {
     }
 }
 
-/// Millionths of what was used, so that no two answers cost the same.
+/// What an answer costs: so many tokens in and one out, so that no two answers cost the same.
 fn cost(used: u64) -> i64 {
     i64::try_from(used * 1_000 + 2_000).unwrap()
 }
