@@ -56,6 +56,11 @@ fn a_faulty_bound_origin_place_or_way_of_counting_is_told() {
             json!({"hold_ms": 300_000}),
             "POLICY.bounds.hold_ms: hold, got 300000, want more than first_byte_ms = 300000",
         ),
+        (
+            "bounds",
+            json!({"background_ms": 604_800_001}),
+            "POLICY.bounds.background_ms: number, got 604800001, want a whole number from 1 to 604800000",
+        ),
         ("bounds", json!({"idle": 1}), "POLICY.bounds.idle: unknown field, got 1, want no such field"),
         (
             "counting",

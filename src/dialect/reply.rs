@@ -22,13 +22,14 @@ pub struct Answer<'b> {
     pub(super) data: Option<&'b RawValue>,
     pub(super) delta: Option<&'b RawValue>,
     pub(super) input_tokens: Option<&'b RawValue>,
+    pub(super) status: Option<&'b RawValue>,
     places: UsagePlaces<'b>,
 }
 
 impl<'b> Answer<'b> {
     /// Reads the members of an object; `None` if it is none.
     fn read(json: &'b str) -> Option<Self> {
-        const NAMES: [&str; 14] = [
+        const NAMES: [&str; 15] = [
             "error",
             "type",
             "choices",
@@ -37,6 +38,7 @@ impl<'b> Answer<'b> {
             "data",
             "delta",
             "input_tokens",
+            "status",
             "usage",
             "x_groq",
             "response",
@@ -44,10 +46,11 @@ impl<'b> Answer<'b> {
             "result",
             "service_tier",
         ];
-        let [error, kind, choices, output, content, data, delta, input_tokens, places @ ..] = members(json, NAMES)?;
+        let [error, kind, choices, output, content, data, delta, input_tokens, status, places @ ..] =
+            members(json, NAMES)?;
         let [usage, x_groq, response, message, result, service_tier] = places;
         let places = UsagePlaces { usage, x_groq, response, message, result, service_tier };
-        Some(Self { error, kind, choices, output, content, data, delta, input_tokens, places })
+        Some(Self { error, kind, choices, output, content, data, delta, input_tokens, status, places })
     }
 
     /// The value of `type`: what kind of event or answer it is.
@@ -152,6 +155,14 @@ impl Completion {
         }
         let seen = (rules.whole)(&answer, counter).ok_or(NotACompletion::Invalid)?;
         Ok(Self { usage, seen })
+    }
+
+    /// Reads an answer that is passed on even if it is a failure: what was used, and what was written until then.
+    #[must_use]
+    pub fn read_any(rules: &ReplyRules, body: &[u8], counter: &mut OutputCounter) -> Self {
+        let answer = core::str::from_utf8(body).ok().and_then(Answer::read);
+        let Some(answer) = answer else { return Self::default() };
+        Self { usage: answer.usage(), seen: (rules.whole)(&answer, counter).unwrap_or_default() }
     }
 }
 

@@ -13,10 +13,12 @@ pub mod header_policy;
 pub mod hold;
 pub mod memory;
 mod meter;
+mod note;
 pub mod ports;
 pub mod price;
 pub mod record;
 pub mod relay;
+mod stored;
 mod views;
 mod visit;
 
@@ -28,6 +30,7 @@ use hold::{Ending, Hold};
 use ports::Ports;
 use record::CallRecord;
 use relay::Relay;
+use stored::{Asked, stored};
 
 use crate::dialect::DIALECTS;
 use crate::dialect::rules::{Dialect, Family};
@@ -45,6 +48,8 @@ pub struct Call {
     pub method: String,
     /// The path as it was written, without the query.
     pub path: String,
+    /// The query as it was written, without its question mark. All but one route pass it over.
+    pub query: String,
 }
 
 /// The beginning of an answer.
@@ -77,10 +82,18 @@ pub enum Answer<'p, B> {
     },
 }
 
+/// A whole answer of an upstream's, to be passed on as it is.
+#[derive(Debug)]
+struct Relayed {
+    headers: Vec<(String, String)>,
+    body: Vec<u8>,
+}
+
 /// What a route does.
 #[derive(Clone, Copy, Debug)]
-enum Route {
+enum Route<'c> {
     Call(&'static Dialect),
+    Stored(Asked<'c>),
     Count,
     Models,
     Usage,
@@ -88,7 +101,7 @@ enum Route {
     Health,
 }
 
-impl Route {
+impl Route<'_> {
     /// Whose clients call it.
     fn family(self) -> Family {
         if let Self::Call(dialect) = self { dialect.family } else { Family::OpenAi }
@@ -96,7 +109,7 @@ impl Route {
 }
 
 /// The routes beside those of the dialects: path, method, what it does.
-const ROUTES: [(&str, &str, Route); 5] = [
+const ROUTES: [(&str, &str, Route<'_>); 5] = [
     ("/v1/tokens/count", "POST", Route::Count),
     ("/v1/models", "GET", Route::Models),
     ("/v1/usage", "GET", Route::Usage),
@@ -108,7 +121,7 @@ const ROUTES: [(&str, &str, Route); 5] = [
 pub async fn handle<'p, P: Ports>(policy: &'p Result<Policy, Faults>, ports: &P, call: &Call) -> Answer<'p, P::Body> {
     let no_cors = Cors::default();
     let cors = policy.as_ref().map_or(&no_cors, |policy| &policy.cors);
-    let found = route_of(&call.path);
+    let found = route_of(call);
     let mut frame = Frame {
         id: call.id.clone(),
         family: found.map_or(Family::OpenAi, |(_, _, route)| route.family()),
@@ -138,12 +151,14 @@ pub async fn handle<'p, P: Ports>(policy: &'p Result<Policy, Faults>, ports: &P,
 }
 
 /// The route of a path, matched as it is written: its name, its method, and what it does.
-fn route_of(path: &str) -> Option<(&'static str, &'static str, Route)> {
-    let own = ROUTES.iter().find(|(own, _, _)| *own == path).copied();
-    own.or_else(|| {
-        let dialect = DIALECTS.iter().find(|dialect| dialect.path == path)?;
-        Some((dialect.path, "POST", Route::Call(dialect)))
-    })
+fn route_of(call: &Call) -> Option<(&'static str, &'static str, Route<'_>)> {
+    if let Some(own) = ROUTES.iter().find(|(own, _, _)| *own == call.path) {
+        return Some(*own);
+    }
+    if let Some(dialect) = DIALECTS.iter().find(|dialect| dialect.path == call.path) {
+        return Some((dialect.path, "POST", Route::Call(dialect)));
+    }
+    Asked::of(call).map(|(route, method, asked)| (route, method, Route::Stored(asked)))
 }
 
 /// What all answers to a call have in common.
@@ -157,7 +172,7 @@ impl Frame {
     /// Answers a call that has found its route.
     async fn routed<'p, P: Ports>(
         self,
-        route: Route,
+        route: Route<'_>,
         policy: &'p Result<Policy, Faults>,
         ports: &P,
         mut record: CallRecord,
@@ -173,6 +188,13 @@ impl Frame {
             (Route::Call(dialect), Ok(policy)) => match complete(policy, ports, dialect, &mut record).await {
                 Ok(completed) => return frame.completed(completed),
                 Err(refused) => Err(refused),
+            },
+            (Route::Stored(asked), Ok(policy)) => match stored(policy, ports, asked, &mut record).await {
+                Ok(Relayed { headers, body }) => {
+                    record.write_down(ports);
+                    return frame.whole(200, headers, body, None);
+                }
+                Err(rejection) => Err(rejection.into()),
             },
             (Route::Models, Ok(policy)) => {
                 views::models(policy, ports, &mut record).await.map_err(Refused::from).map(|body| (body, Vec::new()))
@@ -235,7 +257,7 @@ impl Frame {
         match completed {
             Completed::Whole { mut headers, body, snapshot, hold } => {
                 headers.extend(self.rates(&snapshot));
-                self.whole(200, headers, body, Some(hold))
+                self.whole(200, headers, body, hold)
             }
             Completed::Stream { mut headers, snapshot, relay } => {
                 headers.extend(self.rates(&snapshot));

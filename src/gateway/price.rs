@@ -27,24 +27,25 @@ pub struct Priced<'p> {
     pub prompt: PromptTokens,
     /// The most that it can cost.
     pub estimate: Estimate,
-    asked: Asked,
+    /// What is known of the call before it is made.
+    pub(super) asked: Asked,
 }
 
 /// What is known of a call before it is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Asked {
+pub(super) struct Asked {
     /// What it is priced by.
-    price: Price,
+    pub(super) price: Price,
     /// What it takes at most.
-    bound: Quantities,
+    pub(super) bound: Quantities,
     /// What the model can take for it at most, cap or not.
-    ceiling: Quantities,
+    pub(super) ceiling: Quantities,
     /// The tier of service that it asks for.
-    tier: Tier,
+    pub(super) tier: Tier,
     /// Whether its answer is made of tokens.
-    writes: bool,
+    pub(super) writes: bool,
     /// Whether its answer says what it used.
-    has_usage: bool,
+    pub(super) has_usage: bool,
 }
 
 /// What a call is charged, and whether its usage was beyond belief.

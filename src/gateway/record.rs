@@ -31,6 +31,10 @@ pub struct CallRecord {
     /// Which model, as it was sent upstream.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// What the provider calls a call in the background: on the line of the request that began it, and of those that have
+    /// asked for its answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kept_as: Option<String>,
     /// Whether the answer was a stream.
     pub stream: bool,
     /// The limit that refused.

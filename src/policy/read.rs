@@ -15,6 +15,8 @@ pub const VARIABLE_BYTES_MAX: usize = 5 * 1024;
 
 /// A question is asked twice, and the ids of ended holds are remembered for 15 s.
 const LIMITER_MS_MAX: u64 = 5_000;
+/// A week. Providers keep the answer of a call in the background for ten minutes to thirty days.
+const BACKGROUND_MS_MAX: u64 = 7 * 86_400_000;
 const LOCATION_HINTS: [&str; 9] = ["wnam", "enam", "sam", "weur", "eeur", "apac", "oc", "afr", "me"];
 const JURISDICTIONS: [&str; 2] = ["eu", "fedramp"];
 
@@ -119,6 +121,7 @@ fn bounds(mut table: Table, faults: &mut Faults) -> Bounds {
     let mut millis_to =
         |name: &str, max: u64, default: u64| Wait(table.number(name, (1, max), faults).unwrap_or(default));
     let limiter = millis_to("limiter_ms", LIMITER_MS_MAX, 2_000);
+    let background = millis_to("background_ms", BACKGROUND_MS_MAX, 86_400_000);
     let mut millis = |name: &str, default: u64| millis_to(name, 3_600_000, default);
     let bounds = Bounds {
         first_byte: millis("first_byte_ms", 300_000),
@@ -127,6 +130,7 @@ fn bounds(mut table: Table, faults: &mut Faults) -> Bounds {
         limiter,
         ledger: millis("ledger_ms", 5_000),
         hold: millis("hold_ms", 600_000),
+        background,
     };
     if bounds.hold <= bounds.first_byte {
         faults.add(&path, "hold", bounds.hold.0, format!("more than first_byte_ms = {}", bounds.first_byte.0));

@@ -70,6 +70,11 @@ pub enum Rejection {
         /// What was called.
         path: &'static str,
     },
+    /// No call in the background of this caller's has the id, or none any more.
+    ResponseNotFound {
+        /// The id.
+        id: String,
+    },
     /// Not yet.
     Limited(Denial),
     /// Not ever, with this limit.
@@ -121,6 +126,7 @@ impl Rejection {
             Self::BodyTooLarge { .. } => "request_too_large",
             Self::BodyEncoded { .. } => "unsupported_encoding",
             Self::ModelNotFound { .. } | Self::ModelElsewhere { .. } => "model_not_found",
+            Self::ResponseNotFound { .. } => "response_not_found",
             Self::Limited(denial) if is_cap(&denial.limit) => "insufficient_quota",
             Self::Limited(_) | Self::Shielded { .. } => "rate_limit_exceeded",
             Self::NeverFits(denial) if is_cap_of_zero(&denial.limit) => "insufficient_quota",
@@ -153,6 +159,7 @@ impl Rejection {
             Self::DayLimited(refusal) => day_limited(*refusal, self.code()),
             Self::Shielded { wait } => shielded(*wait, self.code()),
             Self::Upstream(fault) => fault.parts(),
+            Self::ResponseNotFound { id } => response_not_found(id, self.code()),
             _ => self.plain_parts(),
         }
     }
@@ -218,6 +225,13 @@ impl Rejection {
 
 fn error(kind: &str, code: &str, param: Option<String>, message: String) -> ErrorBody {
     ErrorBody { message, kind: kind.to_owned(), param, code: Some(code.to_owned()) }
+}
+
+fn response_not_found(id: &str, code: &str) -> RejectionParts {
+    let message =
+        format!("Response with id '{id}' not found. Only calls of yours in the background can be fetched here.");
+    let error = error("invalid_request_error", code, Some("id".to_owned()), message);
+    RejectionParts { status: 404, headers: Vec::new(), error }
 }
 
 /// A model's name as a message repeats it.
