@@ -114,9 +114,8 @@ pub async fn complete<'p, P: Ports>(
     // 6
     let counter = priced.output_counter(&policy.counting);
     let upstream = priced.upstream;
-    let ask_usage = request.stream && dialect.request.asks_for_usage && upstream.stream_usage;
-    let sent = request.body_for(&priced.forwarding(&request, ask_usage));
-    let strip = ask_usage && !request.usage_asked;
+    let sent = request.body_for(&priced.forwarding(&request));
+    let strip = priced.asks_for_usage(&request) && !request.usage_asked;
     let mut meter = Meter::new(&dialect.reply, (request.answers(), strip), counter.clone(), upstream.key.clone());
     let background = request.background.then(|| (Note::of(&priced, &principal), policy.bounds.background));
     // Not needed any more, and an answer may take minutes.

@@ -114,9 +114,15 @@ impl<'p> Priced<'p> {
         Ok(Self { named, upstream, output_cap, prompt, estimate, asked })
     }
 
+    /// Whether the usage of a stream is asked for, whoever wants to see it.
+    #[must_use]
+    pub fn asks_for_usage(&self, request: &Request<'_>) -> bool {
+        request.stream && request.dialect.request.asks_for_usage && self.upstream.stream_usage
+    }
+
     /// What has to be changed in the body.
     #[must_use]
-    pub fn forwarding(&self, request: &Request<'_>, ask_usage: bool) -> Forwarding<'_> {
+    pub fn forwarding(&self, request: &Request<'_>) -> Forwarding<'_> {
         let cap_field = match request.dialect.request.cap {
             CapRule::Model => Some(self.named.model.cap_field.as_str()),
             CapRule::Field(name) => Some(name),
@@ -124,6 +130,7 @@ impl<'p> Priced<'p> {
             CapRule::Api(_) => request.output_cap().and_then(|_| request.dialect.request.caps.first().copied()),
             CapRule::Ceiling | CapRule::Nothing => None,
         };
+        let ask_usage = self.asks_for_usage(request);
         Forwarding { model: &self.named.sent_as, output_cap: self.output_cap, cap_field, ask_usage }
     }
 
