@@ -95,7 +95,8 @@ enum Route<'c> {
     Call(&'static Dialect),
     Stored(Asked<'c>),
     Count,
-    Models,
+    /// All models, or the one of this name, as the path has it.
+    Models(Option<&'c str>),
     Usage,
     Visit,
     Health,
@@ -111,7 +112,7 @@ impl Route<'_> {
 /// The routes beside those of the dialects: path, method, what it does.
 const ROUTES: [(&str, &str, Route<'_>); 5] = [
     ("/v1/tokens/count", "POST", Route::Count),
-    ("/v1/models", "GET", Route::Models),
+    ("/v1/models", "GET", Route::Models(None)),
     ("/v1/usage", "GET", Route::Usage),
     ("/v1/visitor", "POST", Route::Visit),
     ("/healthz", "GET", Route::Health),
@@ -158,6 +159,9 @@ fn route_of(call: &Call) -> Option<(&'static str, &'static str, Route<'_>)> {
     if let Some(dialect) = DIALECTS.iter().find(|dialect| dialect.path == call.path) {
         return Some((dialect.path, "POST", Route::Call(dialect)));
     }
+    if let Some(name) = call.path.strip_prefix("/v1/models/").filter(|name| !name.is_empty()) {
+        return Some(("/v1/models/{id}", "GET", Route::Models(Some(name))));
+    }
     Asked::of(call).map(|(route, method, asked)| (route, method, Route::Stored(asked)))
 }
 
@@ -196,9 +200,10 @@ impl Frame {
                 }
                 Err(rejection) => Err(rejection.into()),
             },
-            (Route::Models, Ok(policy)) => {
-                views::models(policy, ports, &mut record).await.map_err(Refused::from).map(|body| (body, Vec::new()))
-            }
+            (Route::Models(name), Ok(policy)) => views::models(policy, ports, name, &mut record)
+                .await
+                .map_err(Refused::from)
+                .map(|body| (body, Vec::new())),
             (Route::Visit, Ok(policy)) => visit::visit(policy, ports, &mut record)
                 .await
                 .map_err(Refused::from)
