@@ -77,6 +77,10 @@ fn command(step: &Step) -> Option<Command> {
         }
         Step::Release { id: name } => Command::Release { id: id(name), give_back: false },
         Step::Extend { id: name, hold } => Command::Extend { id: id(name), hold: Wait(*hold) },
+        Step::Keep { id: name, as_id, hold } => {
+            Command::Keep { id: id(name), as_id: id(as_id), note: name.clone(), hold: Wait(*hold), counted: true }
+        }
+        Step::Find { id: name } => Command::Find { id: id(name) },
         Step::Alarm | Step::Policy(_) => Command::Snapshot { plan: plan() },
         Step::Pass(_) | Step::Back(_) => return None,
     })

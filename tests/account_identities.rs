@@ -58,6 +58,10 @@ fn answer(account: &mut Account, now: UnixMillis, limits: &[Limit], step: &Step)
         Step::Settle { id, cost, .. } => said(account.settle(now, &HoldId(id.clone()), &Charge::Exact(*cost), true)),
         Step::Release { id } => said(account.release(now, &HoldId(id.clone()), false)),
         Step::Extend { id, hold } => said(account.extend(now, &HoldId(id.clone()), Wait(*hold))),
+        Step::Keep { id, as_id, hold } => {
+            said(account.keep(now, &HoldId(id.clone()), (&HoldId(as_id.clone()), id), Wait(*hold)))
+        }
+        Step::Find { id } => (format!("{:?}", account.find(now, &HoldId(id.clone()))), None),
         Step::Pass(_) | Step::Back(_) | Step::Alarm | Step::Policy(_) => (String::new(), None),
     };
     *account = next.unwrap_or_else(|| account.clone());

@@ -3,6 +3,7 @@
 
 use proptest::prelude::{TestCaseError, prop_assert, prop_assert_eq, proptest};
 use support::reference::Reference;
+use support::reference::kept::note;
 use support::steps::{Step, changing_plan, config, plan, start, steps};
 use tollgate::limit::account::{Account, AlarmStep, Denial, HoldId, Outcome, Snapshot, Verdict};
 use tollgate::limit::protocol::{account_of, record_of};
@@ -53,6 +54,17 @@ impl Pair {
                 let want = self.reference.extend(self.now, id, *hold);
                 self.ends(want, |account, now| account.extend(now, &id_, Wait(*hold)))?;
             }
+            Step::Keep { id, as_id, hold } => {
+                let (id_, as_id_) = (HoldId(id.clone()), HoldId(as_id.clone()));
+                let want = self.reference.keep(self.now, id, as_id, *hold);
+                self.ends(want, |account, now| account.keep(now, &id_, (&as_id_, &note(id)), Wait(*hold)))?;
+                let again = self.account.keep(self.now(), &id_, (&as_id_, &note(id)), Wait(*hold));
+                prop_assert_eq!(again.answer, want.0, "a repeated keep is answered as the first was");
+            }
+            Step::Find { id } => {
+                let got = self.account.find(self.now(), &HoldId(id.clone()));
+                prop_assert_eq!(got, self.reference.find(self.now, id));
+            }
             Step::Alarm => self.alarm(),
             Step::Policy(variant) => (self.variant, self.learned) = (*variant, false),
         }
@@ -98,7 +110,7 @@ impl Pair {
         self.ends(want, |account, now| account.settle(now, &id_, &charge, true))
     }
 
-    /// A command that ends or extends a hold does what the model does, and a second time nothing.
+    /// A command that ends, extends or keeps a hold does what the model does, and a second time nothing.
     fn ends(
         &mut self,
         (want, wrote): (bool, bool),
@@ -197,6 +209,13 @@ fn moves_of(limits: &[Limit], steps: &[Step], start: u64) -> Vec<Vec<Move>> {
                 let done = account.release(UnixMillis(now), &id(name), false);
                 let before = if done.answer { held[name] } else { Cost::default() };
                 (before, Cost::default(), false, done.next)
+            }
+            Step::Keep { id: name, as_id, hold } => {
+                let next = account.keep(UnixMillis(now), &id(name), (&id(as_id), ""), Wait(*hold)).next;
+                if next.is_some() {
+                    held.insert(as_id.clone(), held[name]);
+                }
+                (Cost::default(), Cost::default(), false, next)
             }
             _ => continue,
         };

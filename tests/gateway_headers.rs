@@ -5,9 +5,10 @@ use serde_json::{Value, json};
 use support::flow::{ANSWER, ASK, answers};
 use support::policy::Written;
 use support::world::{Told, World};
+use tollgate::dialect::rules::Family;
 use tollgate::gateway::header_policy::{reply_headers, request_headers};
 use tollgate::gateway::ports::UpstreamReply;
-use tollgate::policy::{Secret, Upstream};
+use tollgate::policy::{ReportedCost, Secret, Upstream};
 
 mod support {
     #[expect(dead_code, reason = "what other tests need of it")]
@@ -55,6 +56,8 @@ fn upstream(listed: &[&str]) -> Upstream {
         request_headers: listed.clone(),
         response_headers: listed,
         stream_usage: true,
+        family: Family::OpenAi,
+        reported_cost: ReportedCost::Ignore,
     }
 }
 

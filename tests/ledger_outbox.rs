@@ -47,6 +47,7 @@ enum Step {
     Reserve { kind: Kind, key: u8, estimate: u64 },
     Settle { which: usize, cost: u64 },
     Release { which: usize },
+    Keep { which: usize, hold: u64 },
     Pass(u64),
     Alarm(Fate),
     Die,
@@ -60,6 +61,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
             .prop_map(move |(kind, key, estimate)| Step::Reserve { kind: kinds[kind], key, estimate }),
         4 => (any::<usize>(), 0..2_000_u64).prop_map(|(which, cost)| Step::Settle { which, cost }),
         1 => any::<usize>().prop_map(|which| Step::Release { which }),
+        2 => (any::<usize>(), 0..4_000_000_u64).prop_map(|(which, hold)| Step::Keep { which, hold }),
         3 => prop_oneof![0..20_000_u64, 0..400_000_u64].prop_map(Step::Pass),
         3 => (0..fates.len()).prop_map(move |at| Step::Alarm(fates[at])),
         1 => Just(Step::Die),
@@ -73,12 +75,23 @@ fn cost(usd: u64) -> Cost {
 
 /// A call as a bookkeeper sees it.
 struct Call {
+    id: HoldId,
     at: (u64, String),
     kind: Kind,
+    /// Whether it was kept: whoever ends it then does not know what its kind is.
+    kept: bool,
     expires_at: UnixMillis,
     /// What it is charged in the end: its estimate, unless it is settled or released in time.
     charged: u64,
     ended: bool,
+}
+
+impl Call {
+    /// Whether the object knows how many calls the gate has counted: nobody tells it that a call was not counted, if
+    /// nobody is left to settle it.
+    fn is_told(&self) -> bool {
+        self.kind != Kind::Unchecked || self.ended || self.kept
+    }
 }
 
 struct World {
@@ -109,14 +122,14 @@ impl World {
         let booking =
             Some(Booking { day, key: key.clone(), plan: plan.clone(), gated, for_site: gated, post_after: POST_AFTER });
         let estimate = Estimate(cost(usd));
-        self.command(&Command::Reserve { id, plan: plan.clone(), estimate, hold: HOLD, booking });
+        self.command(&Command::Reserve { id: id.clone(), plan: plan.clone(), estimate, hold: HOLD, booking });
         if kind == Kind::Counted {
             let (own, site) = (DayCaps::default(), DayCaps::default());
             let estimate = NanoUsd(usd);
             self.ledger.count(&Gate { day, key, plan, estimate, own, site, counts_for_site: true });
         }
         let expires_at = self.now.after(HOLD);
-        self.calls.push(Call { at, kind, expires_at, charged: usd, ended: false });
+        self.calls.push(Call { id, at, kind, kept: false, expires_at, charged: usd, ended: false });
     }
 
     /// An open call, or one that can still be corrected.
@@ -129,19 +142,33 @@ impl World {
     fn settle(&mut self, which: usize, usd: u64) {
         let Some(at) = self.chosen(which) else { return };
         let charge = Charge::Exact(cost(usd));
-        let counted = self.calls[at].kind != Kind::Unchecked;
-        self.command(&Command::Settle { id: HoldId(at.to_string()), charge, counted });
+        let counted = self.calls[at].kind != Kind::Unchecked || self.calls[at].kept;
+        self.command(&Command::Settle { id: self.calls[at].id.clone(), charge, counted });
         (self.calls[at].charged, self.calls[at].ended) = (usd, true);
     }
 
     /// A call that cost nothing, in time: its count is given back.
     fn release(&mut self, which: usize) {
         let Some(at) = self.chosen(which).filter(|at| self.calls[*at].expires_at > self.now) else { return };
-        let give_back = self.calls[at].kind != Kind::Unchecked;
-        self.command(&Command::Release { id: HoldId(at.to_string()), give_back });
+        let give_back = self.calls[at].kind != Kind::Unchecked || self.calls[at].kept;
+        self.command(&Command::Release { id: self.calls[at].id.clone(), give_back });
         // As if it had never been.
         let call = &mut self.calls[at];
         (call.charged, call.ended, call.at) = (0, true, (0, String::new()));
+    }
+
+    /// A call that goes on in the background; the answer is lost, so it is asked for again.
+    fn keep(&mut self, which: usize, hold: u64) {
+        let open = self.chosen(which).filter(|at| self.calls[*at].expires_at > self.now && !self.calls[*at].kept);
+        let Some(at) = open else { return };
+        let (id, as_id) = (self.calls[at].id.clone(), HoldId(format!("resp_{at}")));
+        let counted = self.calls[at].kind != Kind::Unchecked;
+        let keep = Command::Keep { id, as_id: as_id.clone(), note: String::new(), hold: Wait(hold), counted };
+        for _ in 0..2 {
+            assert_eq!(self.command(&keep), Reply::Done { known: true });
+        }
+        let call = &mut self.calls[at];
+        (call.id, call.kept, call.expires_at) = (as_id, true, self.now.after(Wait(hold)));
     }
 
     /// The object's alarm, as the platform's class runs it; whether it deleted everything.
@@ -178,8 +205,7 @@ impl World {
         let mut rows = BTreeMap::new();
         for call in self.calls.iter().filter(|call| !call.at.1.is_empty()) {
             let row: &mut [u64; 4] = rows.entry(call.at.clone()).or_default();
-            // Nobody tells the object that a call was not counted, if nobody is left to settle it.
-            let counted = u64::from(call.kind != Kind::Unchecked || call.ended);
+            let counted = u64::from(call.is_told());
             for (column, more) in row.iter_mut().zip([counted, 1, call.charged, counted * call.charged]) {
                 *column += more;
             }
@@ -204,6 +230,7 @@ proptest! {
                 Step::Reserve { kind, key, estimate } => world.reserve(kind, key, estimate),
                 Step::Settle { which, cost } => world.settle(which, cost),
                 Step::Release { which } => world.release(which),
+                Step::Keep { which, hold } => world.keep(which, hold),
                 Step::Pass(ms) => world.now = world.now.after(Wait(ms)),
                 Step::Alarm(fate) => {
                     world.alarm(fate);
@@ -220,7 +247,7 @@ proptest! {
         }
         prop_assert_eq!(world.told(), world.expected());
         let site: Vec<_> = world.ledger.rows.iter().filter(|((_, key), _)| key == "*").map(|(_, row)| row).collect();
-        let told = |call: &&Call| call.kind == Kind::Counted || call.kind == Kind::Unchecked && call.ended;
+        let told = |call: &&Call| call.kind != Kind::NotAsked && call.is_told();
         let gated = world.calls.iter().filter(told).filter(|call| !call.at.1.is_empty());
         let charged: u64 = gated.clone().map(|call| call.charged).sum();
         prop_assert_eq!(site.iter().map(|row| row.calls).sum::<i64>(), i64::try_from(gated.count()).unwrap());

@@ -6,7 +6,7 @@
 
 use tollgate::gateway::record::CallRecord;
 use tollgate::limit::NanoUsd;
-use tollgate::limit::account::{Account, Denial, HoldId, Snapshot, Verdict};
+use tollgate::limit::account::{Account, Denial, Found, FoundState, HoldId, Snapshot, Verdict};
 use tollgate::limit::outbox::Booking;
 use tollgate::limit::protocol::{Command, ProtocolError, Reply, account_of, record_of};
 use tollgate::limit::{Amount, Charge, Cost, Estimate, Limit, Period, Shape, Tokens, Unit};
@@ -99,6 +99,9 @@ fn booking() -> Booking {
 /// Every command and its path. The match has to name every variant, so a new one has to come in here.
 fn commands() -> Vec<(Command, &'static str)> {
     let (plan, estimate) = ("a b&c=é".to_owned(), Estimate(cost(1_200, 4_096, 9_007_199_254_740_991)));
+    let note = "m/5 é";
+    let keep =
+        |counted| Command::Keep { id: id("call-1"), as_id: id("r"), note: note.to_owned(), hold: Wait(1), counted };
     let all = vec![
         Command::Reserve { id: id("call-1"), plan: plan.clone(), estimate, hold: Wait(600_000), booking: None },
         Command::Reserve { id: id("call-1"), plan: "p".to_owned(), estimate, hold: Wait(1), booking: Some(booking()) },
@@ -108,6 +111,9 @@ fn commands() -> Vec<(Command, &'static str)> {
         Command::Release { id: id("call-1"), give_back: false },
         Command::Release { id: id("call-1"), give_back: true },
         Command::Extend { id: id("call-1"), hold: Wait(1) },
+        keep(true),
+        keep(false),
+        Command::Find { id: id("r") },
         Command::Snapshot { plan },
     ];
     let path = |command: &Command| match command {
@@ -131,6 +137,9 @@ fn commands() -> Vec<(Command, &'static str)> {
         Command::Release { give_back: false, .. } => "/v1/release?id=call-1",
         Command::Release { give_back: true, .. } => "/v1/release?id=call-1&give_back=true",
         Command::Extend { .. } => "/v1/extend?id=call-1&hold_ms=1",
+        Command::Keep { counted: true, .. } => "/v1/keep?id=call-1&hold_ms=1&as_id=r&note=m%2F5+%C3%A9",
+        Command::Keep { counted: false, .. } => "/v1/keep?id=call-1&hold_ms=1&counted=false&as_id=r&note=m%2F5+%C3%A9",
+        Command::Find { .. } => "/v1/find?id=r",
         Command::Snapshot { .. } => "/v1/snapshot?plan=a+b%26c%3D%C3%A9",
     };
     all.into_iter().map(|command| (command.clone(), path(&command))).collect()
@@ -153,6 +162,8 @@ fn what_is_no_command_is_told_why() {
         ("/v1/forgive?id=a", "unreadable limiter command: verb in `/v1/forgive?id=a`"),
         ("/v1/release?", "unreadable limiter command: id is missing"),
         ("/v1/extend?id=a", "unreadable limiter command: hold_ms is missing"),
+        ("/v1/keep?id=a&hold_ms=1&note=b", "unreadable limiter command: as_id is missing"),
+        ("/v1/keep?id=a&hold_ms=1&as_id=b", "unreadable limiter command: note is missing"),
         ("/v1/snapshot?id=a", "unreadable limiter command: plan is missing"),
         ("/v1/settle?id=a&requests=1&input=1&output=1&usd=1", "unreadable limiter command: charge is missing"),
         ("/v1/settle?id=a&requests=1&input=1&usd=1", "unreadable limiter command: output is missing"),
@@ -180,6 +191,8 @@ fn replies() -> Vec<(Reply, &'static str)> {
         reserve(Verdict::NeverFits(denial())),
         reserve(Verdict::Ended),
         Reply::Done { known: true },
+        Reply::Found(None),
+        Reply::Found(Some(Found { state: FoundState::Open, note: "m".to_owned() })),
         Reply::Snapshot(Snapshot::default()),
     ];
     let text = |reply: &Reply| match reply {
@@ -210,6 +223,8 @@ fn replies() -> Vec<(Reply, &'static str)> {
             r#"{"reserve":{"verdict":"ended","snapshot":{"at":0,"open_holds":0,"balances":[]}}}"#
         }
         Reply::Done { .. } => r#"{"done":{"known":true}}"#,
+        Reply::Found(None) => r#"{"found":null}"#,
+        Reply::Found(Some(_)) => r#"{"found":{"state":"open","note":"m"}}"#,
         Reply::Snapshot(_) => r#"{"snapshot":{"at":0,"open_holds":0,"balances":[]}}"#,
     };
     all.into_iter().map(|reply| (reply.clone(), text(&reply))).collect()
@@ -244,6 +259,7 @@ fn call() -> CallRecord {
         charged: Some(cost(4, 5, 6)),
         exact: Some(false),
         implausible: true,
+        cost_differs: true,
         unchecked: true,
         client_left: true,
         unsettled: true,
@@ -260,7 +276,7 @@ fn a_call_is_written_down_in_a_fixed_form() {
         r#"{"id":"call-1","route":"/v1/chat/completions","at":1930478400000,"status":200,"verdict":"ok","#,
         r#""subject":"user:ann","plan":"standard","model":"gpt-4o-mini","stream":true,"limited_by":"day","#,
         r#""wait_ms":1500,"held":{"requests":1,"input":1,"output":2,"usd":3},"#,
-        r#""charged":{"requests":1,"input":4,"output":5,"usd":6},"exact":false,"implausible":true,"unchecked":true,"#,
+        r#""charged":{"requests":1,"input":4,"output":5,"usd":6},"exact":false,"implausible":true,"cost_differs":true,"unchecked":true,"#,
         r#""client_left":true,"unsettled":true,"limiter_ms":7,"ledger_ms":10,"upstream_ms":8,"total_ms":9}"#,
     );
     assert_eq!(serde_json::to_string(&call()).unwrap(), whole);

@@ -33,3 +33,8 @@ pub(super) fn shown(member: &Member<'_>) -> String {
     }
     format!("{}…", value.chars().take(SHOWN_MAX).collect::<String>())
 }
+
+/// A field whose cost has no bound, or that is not supported for another reason.
+pub(super) fn unsupported(param: &str, message: String) -> BadRequest {
+    BadRequest { message, param: Some(param.to_owned()), code: Some("unsupported_parameter") }
+}

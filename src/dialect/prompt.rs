@@ -4,47 +4,17 @@
 //! fewer tokens than it can be and none counts as more than its bytes. Base64 is not text: an image counts as a number
 //! of tokens that the policy states, and what has no size that we can see counts as a whole context.
 
-use serde::de::IgnoredAny;
-
+use super::bad_request::{BadRequest, bad};
 use super::json::{Member, Members};
-use super::texts::{TextSink, walk_objects};
+use super::parts::{Block, Part, part};
+use super::request::elements;
+use super::rules::{PartKind, PromptShape, RequestRules};
+use super::texts::{TextSink, walk, walk_objects};
 use crate::limit::Tokens;
 use crate::tokens::{Bounds, Encoding, WorkBudget, bounds, count_within};
 
-/// Members that no model reads.
-const NOT_READ: [&str; 24] = [
-    "frequency_penalty",
-    "logit_bias",
-    "logprobs",
-    "max_completion_tokens",
-    "max_tokens",
-    "messages",
-    "metadata",
-    "model",
-    "n",
-    "parallel_tool_calls",
-    "prediction",
-    "presence_penalty",
-    "prompt_cache_key",
-    "reasoning_effort",
-    "safety_identifier",
-    "seed",
-    "service_tier",
-    "stop",
-    "store",
-    "stream",
-    "stream_options",
-    "temperature",
-    "top_p",
-    "user",
-];
-
 /// Members that list tools.
 const TOOLS: [&str; 2] = ["tools", "functions"];
-/// The part of a message that is an image.
-const IMAGE_PART: &str = "image_url";
-/// Parts of a message whose size cannot be seen in the request.
-const OPAQUE_PARTS: [&str; 6] = ["input_audio", "audio", "audio_url", "file", "input_file", "video_url"];
 
 /// How text becomes a number of tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,7 +46,7 @@ pub struct CountRules {
 }
 
 /// How a model counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ModelCount {
     /// The vocabulary to count by.
     pub encoding: Option<Encoding>,
@@ -93,6 +63,7 @@ pub struct ModelCount {
 pub struct TextCounter {
     encoding: Option<Encoding>,
     percent: u64,
+    image: Tokens,
     free_bounds: bool,
     bytes_left: u64,
     budget: WorkBudget,
@@ -105,6 +76,7 @@ impl TextCounter {
         Self {
             encoding: model.encoding.filter(|_| rules.method == CountMethod::Exact),
             percent: model.percent,
+            image: model.image,
             free_bounds: rules.method != CountMethod::Bytes,
             bytes_left: rules.exact_max,
             budget: WorkBudget::new(rules.steps_max),
@@ -113,8 +85,9 @@ impl TextCounter {
 
     /// A counter that does no work: a token for each byte.
     #[must_use]
-    pub fn bytes() -> Self {
-        Self { encoding: None, percent: 100, free_bounds: false, bytes_left: 0, budget: WorkBudget::new(0) }
+    pub fn bytes(model: &ModelCount) -> Self {
+        let (free_bounds, image) = (false, model.image);
+        Self { encoding: None, percent: 100, image, free_bounds, bytes_left: 0, budget: WorkBudget::new(0) }
     }
 
     /// Between how many tokens `text` is.
@@ -143,9 +116,13 @@ pub struct PromptSize {
     pub messages: u64,
     /// Images.
     pub images: u64,
+    /// Tokens of all images.
+    pub image_tokens: u64,
     /// Tools and functions.
     pub tools: u64,
-    /// Parts of unknown size: audio, files, video.
+    /// Parts of sound.
+    pub sounds: u64,
+    /// Parts of unknown size, sound among them: files, video, what the provider keeps.
     pub opaque: u64,
 }
 
@@ -162,28 +139,38 @@ impl PromptSize {
     /// Reads a request's prompt from its members.
     ///
     /// # Errors
-    /// If `messages` is not a list of objects; the error says what it is.
-    pub fn of(members: &Members<'_>, counter: &mut TextCounter) -> Result<Self, serde_json::Error> {
-        let mut reading = Reading { size: Self::default(), counter };
-        for member in members.0.iter().filter(|member| is_read_whole(member)) {
-            // Tools, schemas, and whatever a vendor may have added.
-            reading.text(member.value.get());
-            if TOOLS.contains(&&*member.name) {
-                let tools = serde_json::from_str::<Vec<IgnoredAny>>(member.value.get());
-                reading.size.tools = reading.size.tools.saturating_add(tools.map_or(1, |tools| tools.len() as u64));
+    /// If a list of messages is none; the error says what it is.
+    pub fn of(rules: &RequestRules, members: &Members<'_>, counter: &mut TextCounter) -> Result<Self, BadRequest> {
+        let mut reading = Reading { size: Self::default(), parts: rules.parts, block: Block::default(), counter };
+        for member in members.0.iter().filter(|member| is_read(rules, member)) {
+            let json = member.value.get();
+            match shape_of(rules, &member.name) {
+                Some(PromptShape::Messages) => {
+                    let read = walk_objects(json, &mut reading);
+                    let messages = read.map_err(|_| no_messages(&member.name, json))?;
+                    reading.size.messages = reading.size.messages.saturating_add(messages);
+                }
+                Some(PromptShape::Input) => {
+                    // The value is JSON already.
+                    let _ = walk(json, &mut reading);
+                    let items = elements(json).unwrap_or(1);
+                    reading.size.messages = reading.size.messages.saturating_add(items);
+                }
+                Some(PromptShape::Unseen) => reading.size.opaque += 1,
+                // Tools, schemas, and whatever a vendor may have added.
+                None => reading.text(json),
             }
-        }
-        if let Some(messages) = members.get("messages") {
-            reading.size.messages = walk_objects(messages.value.get(), &mut reading)?;
+            if TOOLS.contains(&&*member.name) {
+                reading.size.tools = reading.size.tools.saturating_add(elements(json).unwrap_or(1));
+            }
         }
         Ok(reading.size)
     }
 
     /// How many bytes the texts of a request can have at most, by its length alone.
     #[must_use]
-    pub fn bytes_max(members: &Members<'_>) -> u64 {
-        let read = members.0.iter().filter(|member| member.name == "messages" || is_read_whole(member));
-        read.map(|member| member.value.get().len() as u64).sum()
+    pub fn bytes_max(rules: &RequestRules, members: &Members<'_>) -> u64 {
+        members.0.iter().filter(|member| is_read(rules, member)).map(|member| member.value.get().len() as u64).sum()
     }
 
     /// The tokens that a model can count for it.
@@ -192,41 +179,86 @@ impl PromptSize {
         let tools = if self.tools > 0 { self.tools.saturating_add(1).saturating_mul(rules.per_tool.0) } else { 0 };
         let messages = self.messages.saturating_mul(rules.per_message.0);
         let overhead = messages.saturating_add(rules.per_call.0).saturating_add(tools);
-        let images = self.images.saturating_mul(model.image.0);
-        let upper = self.text.upper.saturating_add(overhead).saturating_add(images);
+        let upper = self.text.upper.saturating_add(overhead).saturating_add(self.image_tokens);
         let upper = if self.opaque > 0 { model.context } else { Tokens(upper).min(model.context) };
         PromptTokens { lower: Tokens(self.text.lower), upper }
     }
 }
 
-/// Whether a model reads a member as it stands.
-fn is_read_whole(member: &Member<'_>) -> bool {
-    !NOT_READ.contains(&&*member.name) && !member.is_null()
+/// How a member holds the prompt, if it does.
+fn shape_of(rules: &RequestRules, name: &str) -> Option<PromptShape> {
+    rules.prompt.iter().find(|(member, _)| *member == name).map(|(_, shape)| *shape)
+}
+
+/// Whether a model reads a member.
+fn is_read(rules: &RequestRules, member: &Member<'_>) -> bool {
+    let name = &*member.name;
+    let framing = name == "model" || name == "stream_options" && rules.asks_for_usage;
+    let lists = [rules.not_read, rules.caps, rules.candidates];
+    !framing && !member.is_null() && !lists.iter().any(|list| list.contains(&name))
+}
+
+/// What stands where messages have to. What it is, not what it says: the words of a prompt belong into no error.
+fn no_messages(name: &str, json: &str) -> BadRequest {
+    let found = match json.bytes().next() {
+        Some(b'[') => "a list with an element that is no message",
+        Some(b'{') => "an object",
+        Some(b'"') => "a text",
+        _ => "something else",
+    };
+    bad(name, format!("`{name}` is {found}, want a list of messages, each an object"))
 }
 
 /// A prompt that is being read.
 struct Reading<'c> {
     size: PromptSize,
+    parts: &'static [(&'static str, PartKind)],
+    block: Block,
     counter: &'c mut TextCounter,
 }
 
-impl TextSink for Reading<'_> {
-    fn text(&mut self, text: &str) {
-        let counted = self.counter.count(text);
+impl Reading<'_> {
+    fn add(&mut self, counted: Bounds) {
         let so_far = &mut self.size.text;
         so_far.lower = so_far.lower.saturating_add(counted.lower);
         so_far.upper = so_far.upper.saturating_add(counted.upper);
     }
+}
 
-    fn skips(&self, key: &str) -> bool {
-        key == IMAGE_PART || OPAQUE_PARTS.contains(&key)
+impl TextSink for Reading<'_> {
+    fn text(&mut self, text: &str) {
+        self.block.text(text);
+        let counted = self.counter.count(text);
+        self.add(counted);
     }
 
-    fn skipped(&mut self, key: &str, null: bool) {
-        match key {
-            _ if null => {}
-            IMAGE_PART => self.size.images += 1,
-            _ => self.size.opaque += 1,
+    /// The id of a token.
+    fn number(&mut self, _: &str) {
+        self.add(Bounds { lower: 1, upper: 1 });
+    }
+
+    fn key(&mut self, key: &str) {
+        self.block.key(key);
+    }
+
+    fn skips(&self, key: &str) -> bool {
+        self.parts.iter().any(|(part, _)| *part == key)
+    }
+
+    fn skipped(&mut self, key: &str, value: &str) {
+        let kind = self.parts.iter().find(|(part, _)| *part == key).map_or(PartKind::Json, |(_, kind)| *kind);
+        match part(kind, value, self.block) {
+            Part::Nothing => {}
+            Part::Image => {
+                self.size.images += 1;
+                self.size.image_tokens = self.size.image_tokens.saturating_add(self.counter.image.0);
+            }
+            Part::Sound => {
+                self.size.sounds += 1;
+                self.size.opaque += 1;
+            }
+            Part::Opaque => self.size.opaque += 1,
+            Part::Text => self.text(value),
         }
     }
 }
@@ -234,6 +266,7 @@ impl TextSink for Reading<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dialect::chat::CHAT;
 
     const RULES: CountRules = CountRules {
         method: CountMethod::Exact,
@@ -247,12 +280,13 @@ mod tests {
         ModelCount { encoding: Some(Encoding::O200k), percent: 100, image: Tokens(2_000), context: Tokens(100_000) };
 
     fn size_of(body: &str) -> PromptSize {
-        PromptSize::of(&Members::of_body(body.as_bytes()).unwrap().1, &mut TextCounter::bytes()).unwrap()
+        PromptSize::of(&CHAT.request, &Members::of_body(body.as_bytes()).unwrap().1, &mut TextCounter::bytes(&MODEL))
+            .unwrap()
     }
 
     fn tokens_of(body: &str, rules: CountRules, model: ModelCount) -> (u64, u64) {
         let members = Members::of_body(body.as_bytes()).unwrap().1;
-        let size = PromptSize::of(&members, &mut TextCounter::new(&rules, &model)).unwrap();
+        let size = PromptSize::of(&CHAT.request, &members, &mut TextCounter::new(&rules, &model)).unwrap();
         let tokens = size.tokens(&rules, &model);
         (tokens.lower.0, tokens.upper.0)
     }
@@ -306,7 +340,7 @@ mod tests {
 
     #[test]
     fn what_has_no_size_counts_as_a_whole_context() {
-        for part in OPAQUE_PARTS {
+        for part in ["input_audio", "audio", "audio_url", "file", "input_file", "video_url"] {
             let body = format!(r#"{{"messages":[{{"role":"user","content":[{{"{part}":{{"data":"AA"}}}}]}}]}}"#);
             assert_eq!(size_of(&body).tokens(&RULES, &MODEL).upper, Tokens(100_000), "{part}");
         }
@@ -319,7 +353,10 @@ mod tests {
         let body = format!(r#"{{"tools":{tools},"x_documents":"abc","seed":1,"user":"someone","messages":[]}}"#);
         assert_eq!(size_of(&body).text.upper, tools.len() as u64 + 5);
         assert_eq!(size_of(&body).tokens(&RULES, &MODEL).upper, Tokens(tools.len() as u64 + 5 + 8 + 2 * 16));
-        assert_eq!(PromptSize::bytes_max(&Members::of_body(body.as_bytes()).unwrap().1), tools.len() as u64 + 5 + 2);
+        assert_eq!(
+            PromptSize::bytes_max(&CHAT.request, &Members::of_body(body.as_bytes()).unwrap().1),
+            tools.len() as u64 + 5 + 2
+        );
     }
 
     #[test]
@@ -327,7 +364,7 @@ mod tests {
         for messages in ["{}", "\"hi\"", "[1]", "[\"hi\"]", "[[]]"] {
             let body = format!(r#"{{"messages":{messages}}}"#);
             let members = Members::of_body(body.as_bytes()).unwrap().1;
-            assert!(PromptSize::of(&members, &mut TextCounter::bytes()).is_err(), "{messages}");
+            assert!(PromptSize::of(&CHAT.request, &members, &mut TextCounter::bytes(&MODEL)).is_err(), "{messages}");
         }
     }
 }

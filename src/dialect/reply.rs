@@ -1,112 +1,38 @@
-//! What we read of a chat completion, whole or chunk by chunk.
+//! What we read of an answer, whole or event by event, whatever its dialect.
 //!
-//! Invariant: an event that cannot be read is passed over, not trusted and not fatal; what was written is known at
-//! least by its length, so an answer without usage is never free.
+//! Invariant: an event that cannot be read is passed over, not trusted and not fatal.
+
+use std::borrow::Cow;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::json::object;
-use super::texts::{TextSink, walk};
-use super::usage::Usage;
-use crate::limit::Tokens;
-use crate::tokens::{Encoding, WorkBudget, count_within};
+use super::rules::ReplyRules;
+use super::seen::seen_in;
+pub use super::seen::{OutputCounter, Seen};
+use super::usage::{Usage, UsagePlaces};
 
-/// Bytes to a token where no vocabulary counts: between English (4) and what is dense (2).
-const BYTES_PER_TOKEN: u64 = 3;
-/// How much work counting one answer may be.
-const STEPS_MAX: u64 = 400_000;
-
-/// Counts the output of one answer, in case its provider does not.
-#[derive(Clone, Debug)]
-pub struct OutputCounter {
-    encoding: Option<Encoding>,
-    budget: WorkBudget,
-}
-
-impl OutputCounter {
-    /// A counter by a vocabulary, or by bytes.
-    #[must_use]
-    pub fn new(encoding: Option<Encoding>) -> Self {
-        Self { encoding, budget: WorkBudget::new(STEPS_MAX) }
-    }
-
-    fn count(&mut self, text: &str) -> u64 {
-        let counted = self.encoding.and_then(|encoding| count_within(encoding, text, &mut self.budget).exact());
-        counted.unwrap_or((text.len() as u64).div_ceil(BYTES_PER_TOKEN))
-    }
-}
-
-/// What was seen of an answer's output.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Seen {
-    /// Tokens of text, tool calls and reasoning.
-    tokens: u64,
-    /// Pieces that had any: at least a token each.
-    pieces: u64,
-}
-
-impl Seen {
-    /// Whether any output was seen.
-    #[must_use]
-    pub const fn any(&self) -> bool {
-        self.pieces > 0
-    }
-
-    /// Adds a piece of `bytes` that could not be read.
-    pub fn add_unread(&mut self, bytes: usize) {
-        self.add(Self { tokens: (bytes as u64).div_ceil(BYTES_PER_TOKEN), pieces: 1 });
-    }
-
-    /// How many tokens that is; at least one for each piece.
-    #[must_use]
-    pub fn tokens(&self) -> Tokens {
-        Tokens(self.tokens.max(self.pieces))
-    }
-
-    /// Adds what another piece has.
-    pub fn add(&mut self, other: Self) {
-        self.tokens = self.tokens.saturating_add(other.tokens);
-        self.pieces += other.pieces;
-    }
-}
-
-/// A piece of output that is being read.
-struct Reading<'c> {
-    seen: Seen,
-    counter: &'c mut OutputCounter,
-}
-
-impl TextSink for Reading<'_> {
-    fn text(&mut self, text: &str) {
-        if !text.is_empty() {
-            self.seen.tokens = self.seen.tokens.saturating_add(self.counter.count(text));
-            self.seen.pieces = 1;
-        }
-    }
-
-    fn skips(&self, key: &str) -> bool {
-        matches!(key, "role" | "id" | "type" | "index" | "finish_reason" | "logprobs" | "content_filter_results")
-    }
-
-    fn skipped(&mut self, _: &str, _: bool) {}
-}
-
-/// The members of a chunk or of a whole answer that we look at.
+/// The members of a whole answer or of an event that any dialect looks at.
 #[derive(Default, Deserialize)]
 #[serde(default, bound(deserialize = "'de: 'b"))]
-struct Members<'b> {
+pub struct Answer<'b> {
     error: Option<&'b RawValue>,
-    choices: Option<&'b RawValue>,
+    #[serde(rename = "type")]
+    kind: Option<&'b RawValue>,
+    pub(super) choices: Option<&'b RawValue>,
+    pub(super) output: Option<&'b RawValue>,
+    pub(super) content: Option<&'b RawValue>,
+    pub(super) data: Option<&'b RawValue>,
+    pub(super) results: Option<&'b RawValue>,
+    pub(super) text: Option<&'b RawValue>,
+    pub(super) delta: Option<&'b RawValue>,
     usage: Option<&'b RawValue>,
     x_groq: Option<&'b RawValue>,
     response: Option<&'b RawValue>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, bound(deserialize = "'de: 'b"))]
-struct Nested<'b> {
-    usage: Option<&'b RawValue>,
+    message: Option<&'b RawValue>,
+    result: Option<&'b RawValue>,
+    service_tier: Option<&'b RawValue>,
 }
 
 #[derive(Default, Deserialize)]
@@ -118,28 +44,29 @@ struct Choice<'b> {
     finish_reason: Option<&'b RawValue>,
 }
 
-impl Members<'_> {
+impl Answer<'_> {
+    /// The value of `type`: what kind of event or answer it is.
+    #[must_use]
+    pub fn kind(&self) -> Option<Cow<'_, str>> {
+        serde_json::from_str(self.kind?.get()).ok()
+    }
+
     /// The usage, wherever the provider puts it.
     fn usage(&self) -> Option<Usage> {
-        let nested = |outer: Option<&RawValue>| {
-            let inner: Nested<'_> = object(outer?.get())?;
-            object(inner.usage?.get())
+        let places = UsagePlaces {
+            usage: self.usage,
+            x_groq: self.x_groq,
+            response: self.response,
+            message: self.message,
+            result: self.result,
+            service_tier: self.service_tier,
         };
-        let own = self.usage.and_then(|usage| object(usage.get()));
-        own.or_else(|| nested(self.x_groq)).or_else(|| nested(self.response)).filter(Usage::says_something)
+        places.find()
     }
 
     fn has_error(&self) -> bool {
         self.error.is_some_and(|error| !matches!(error.get(), "null" | "false" | "\"\""))
     }
-}
-
-/// The output in a piece of JSON.
-fn seen_in(json: &str, counter: &mut OutputCounter) -> Seen {
-    let mut reading = Reading { seen: Seen::default(), counter };
-    // A raw value is JSON already.
-    let _ = walk(json, &mut reading);
-    reading.seen
 }
 
 /// What one event of a stream says.
@@ -162,32 +89,23 @@ pub struct Chunk {
 impl Chunk {
     /// Reads an event of a stream by its name and data.
     #[must_use]
-    pub fn read(event: Option<&str>, data: &str, counter: &mut OutputCounter) -> Self {
+    pub fn read(rules: &ReplyRules, event: Option<&str>, data: &str, counter: &mut OutputCounter) -> Self {
         let data = data.trim();
         if data == "[DONE]" {
             return Self { done: true, ..Self::default() };
         }
         let error_event = event == Some("error");
-        let Some(members) = object::<Members<'_>>(data) else {
+        let Some(answer) = object::<Answer<'_>>(data) else {
             return Self { error: error_event, ..Self::default() };
         };
-        let usage = members.usage();
+        let usage = answer.usage();
         let mut chunk = Self {
-            error: error_event || members.has_error(),
-            usage_only: usage.is_some() && members.choices.is_some_and(|list| is_empty_list(list.get())),
+            error: error_event || answer.has_error(),
+            usage_only: usage.is_some() && answer.choices.is_some_and(|list| is_empty_list(list.get())),
             usage,
             ..Self::default()
         };
-        let list = members.choices.map_or("[]", RawValue::get);
-        match serde_json::from_str::<Vec<&RawValue>>(list) {
-            Ok(choices) => {
-                for (choice, place) in choices.iter().zip(0..) {
-                    chunk.choice(choice.get(), place, counter);
-                }
-            }
-            // Not a list, so nothing in it can be told apart; its length still counts.
-            Err(_) => chunk.seen.add(seen_in(list, counter)),
-        }
+        (rules.event)(&answer, counter, &mut chunk);
         chunk
     }
 
@@ -217,7 +135,7 @@ pub struct Completion {
 /// Why a whole answer is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotACompletion {
-    /// It is not a JSON object with choices.
+    /// It is not what the dialect answers.
     Invalid,
     /// It is an error in the clothes of a success.
     Error,
@@ -227,17 +145,46 @@ impl Completion {
     /// Reads a whole answer.
     ///
     /// # Errors
-    /// If it is not a chat completion.
-    pub fn read(body: &[u8], counter: &mut OutputCounter) -> Result<Self, NotACompletion> {
+    /// If it is none, or an error that says of no usage. One that does has cost something, and passes.
+    pub fn read(rules: &ReplyRules, body: &[u8], counter: &mut OutputCounter) -> Result<Self, NotACompletion> {
         let body = core::str::from_utf8(body).map_err(|_| NotACompletion::Invalid)?;
-        let members: Members<'_> = object(body).ok_or(NotACompletion::Invalid)?;
-        if members.has_error() {
+        let answer: Answer<'_> = object(body).ok_or(NotACompletion::Invalid)?;
+        let usage = answer.usage();
+        if answer.has_error() && (usage.is_none() || answer.output.is_none()) {
             return Err(NotACompletion::Error);
         }
-        let choices =
-            members.choices.filter(|choices| choices.get().starts_with('[')).ok_or(NotACompletion::Invalid)?;
-        Ok(Self { usage: members.usage(), seen: seen_in(choices.get(), counter) })
+        let seen = (rules.whole)(&answer, counter).ok_or(NotACompletion::Invalid)?;
+        Ok(Self { usage, seen })
     }
+}
+
+/// Reads the choices of a whole answer.
+pub(super) fn choices_of_whole(answer: &Answer<'_>, counter: &mut OutputCounter) -> Option<Seen> {
+    is_list(answer.choices).then(|| output_in(answer.choices, counter))
+}
+
+/// Reads the choices of an event.
+pub(super) fn choices_of_event(answer: &Answer<'_>, counter: &mut OutputCounter, chunk: &mut Chunk) {
+    let list = answer.choices.map_or("[]", RawValue::get);
+    match serde_json::from_str::<Vec<&RawValue>>(list) {
+        Ok(choices) => {
+            for (choice, place) in choices.iter().zip(0..) {
+                chunk.choice(choice.get(), place, counter);
+            }
+        }
+        // Not a list, so nothing in it can be told apart; its length still counts.
+        Err(_) => chunk.seen.add(seen_in(list, counter)),
+    }
+}
+
+/// The output in a member, if it is there.
+pub(super) fn output_in(member: Option<&RawValue>, counter: &mut OutputCounter) -> Seen {
+    member.map_or_else(Seen::default, |member| seen_in(member.get(), counter))
+}
+
+/// Whether a member is there and a list.
+pub(super) fn is_list(member: Option<&RawValue>) -> bool {
+    member.is_some_and(|member| member.get().starts_with('['))
 }
 
 fn is_empty_list(json: &str) -> bool {
@@ -247,13 +194,16 @@ fn is_empty_list(json: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dialect::chat::CHAT;
+    use crate::limit::Tokens;
+    use crate::tokens::Encoding;
 
     fn read(event: Option<&str>, data: &str) -> Chunk {
-        Chunk::read(event, data, &mut OutputCounter::new(Some(Encoding::O200k)))
+        Chunk::read(&CHAT.reply, event, data, &mut OutputCounter::new(Some(Encoding::O200k)))
     }
 
     fn whole(body: &[u8]) -> Result<Completion, NotACompletion> {
-        Completion::read(body, &mut OutputCounter::new(None))
+        Completion::read(&CHAT.reply, body, &mut OutputCounter::new(None))
     }
 
     #[test]
@@ -269,7 +219,7 @@ mod tests {
             None,
             r#"{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"call_1","function":{"name":"f","arguments":"{}"}}]}}]}"#,
         );
-        assert_eq!(tool.seen, Seen { tokens: 2, pieces: 1 });
+        assert_eq!(tool.seen, Seen::of(2));
         assert!(read(None, " [DONE] ").done);
     }
 
@@ -301,11 +251,11 @@ mod tests {
             r#"{"index":0.0,"delta":{"content":"Volga"},"finish_reason":"stop"}"#,
         ] {
             let chunk = read(None, &format!(r#"{{"choices":[{choice}]}}"#));
-            assert_eq!((chunk.seen, chunk.finished), (Seen { tokens: 2, pieces: 1 }, vec![0]), "{choice}");
+            assert_eq!((chunk.seen, chunk.finished), (Seen::of(2), vec![0]), "{choice}");
         }
         for choices in [r#"["Volga"]"#, r#"{"0":"Volga"}"#, r#""Volga""#] {
             let chunk = read(None, &format!(r#"{{"choices":{choices}}}"#));
-            assert_eq!(chunk.seen.tokens, 2, "{choices}");
+            assert_eq!(chunk.seen.tokens(), Tokens(2), "{choices}");
         }
         assert_eq!(read(None, "[1,2]"), Chunk::default());
         assert_eq!(read(None, r#"{"usage":[1,2,3]}"#).usage, None);

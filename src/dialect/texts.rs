@@ -4,18 +4,23 @@
 
 use std::borrow::Cow;
 
-use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
 
 /// What wants to see the texts.
 pub trait TextSink {
-    /// A text: a string value, or the digits of a number.
+    /// A text: a string value, or the digits of a number in an object.
     fn text(&mut self, text: &str);
+    /// The digits of a number that stands in no object.
+    fn number(&mut self, digits: &str) {
+        self.text(digits);
+    }
     /// The name of a member that is walked into.
     fn key(&mut self, _: &str) {}
     /// Whether the member called `key` is passed over.
     fn skips(&self, key: &str) -> bool;
-    /// A member was passed over; `null` says that there was nothing in it.
-    fn skipped(&mut self, key: &str, null: bool);
+    /// A member was passed over: its value as it stands.
+    fn skipped(&mut self, key: &str, value: &str);
 }
 
 /// Shows `sink` every text in `json`.
@@ -23,7 +28,7 @@ pub trait TextSink {
 /// # Errors
 /// If `json` is not JSON.
 pub fn walk(json: &str, sink: &mut impl TextSink) -> Result<(), serde_json::Error> {
-    Texts { sink, object: false }.deserialize(&mut serde_json::Deserializer::from_str(json))
+    Texts { sink, place: Place::Outside }.deserialize(&mut serde_json::Deserializer::from_str(json))
 }
 
 /// Shows `sink` every text of a list of objects, and says how many objects there are.
@@ -55,24 +60,48 @@ impl<'de, S: TextSink> Visitor<'de> for Objects<'_, S> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<u64, A::Error> {
         let mut objects = 0;
-        while list.next_element_seed(Texts { sink: &mut *self.sink, object: true })?.is_some() {
+        while list.next_element_seed(Texts { sink: &mut *self.sink, place: Place::Wanted })?.is_some() {
             objects += 1;
         }
         Ok(objects)
     }
 }
 
+/// Where a value stands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// In no object.
+    Outside,
+    /// Where an object has to stand.
+    Wanted,
+    /// In an object.
+    Inside,
+}
+
 struct Texts<'s, S> {
     sink: &'s mut S,
-    /// Whether the value has to be an object.
-    object: bool,
+    place: Place,
+}
+
+impl<S: TextSink> Texts<'_, S> {
+    fn number(self, digits: &str) {
+        if self.place == Place::Outside {
+            self.sink.number(digits);
+        } else {
+            self.sink.text(digits);
+        }
+    }
 }
 
 impl<'de, S: TextSink> DeserializeSeed<'de> for Texts<'_, S> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        if self.object { deserializer.deserialize_map(self) } else { deserializer.deserialize_any(self) }
+        if self.place == Place::Wanted {
+            deserializer.deserialize_map(self)
+        } else {
+            deserializer.deserialize_any(self)
+        }
     }
 }
 
@@ -80,7 +109,7 @@ impl<'de, S: TextSink> Visitor<'de> for Texts<'_, S> {
     type Value = ();
 
     fn expecting(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str(if self.object { "an object" } else { "any value" })
+        f.write_str(if self.place == Place::Wanted { "an object" } else { "any value" })
     }
 
     fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<(), E> {
@@ -89,18 +118,18 @@ impl<'de, S: TextSink> Visitor<'de> for Texts<'_, S> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
-        while list.next_element_seed(Texts { sink: &mut *self.sink, object: false })?.is_some() {}
+        while list.next_element_seed(Texts { sink: &mut *self.sink, place: self.place })?.is_some() {}
         Ok(())
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         while let Some(Key(key)) = map.next_key()? {
             if self.sink.skips(&key) {
-                let null = map.next_value::<Option<IgnoredAny>>()?.is_none();
-                self.sink.skipped(&key, null);
+                let value = map.next_value::<&RawValue>()?;
+                self.sink.skipped(&key, value.get());
             } else {
                 self.sink.key(&key);
-                map.next_value_seed(Texts { sink: &mut *self.sink, object: false })?;
+                map.next_value_seed(Texts { sink: &mut *self.sink, place: Place::Inside })?;
             }
         }
         Ok(())
@@ -111,15 +140,18 @@ impl<'de, S: TextSink> Visitor<'de> for Texts<'_, S> {
     }
 
     fn visit_u64<E: serde::de::Error>(self, value: u64) -> Result<(), E> {
-        self.visit_str(&value.to_string())
+        self.number(&value.to_string());
+        Ok(())
     }
 
     fn visit_i64<E: serde::de::Error>(self, value: i64) -> Result<(), E> {
-        self.visit_str(&value.to_string())
+        self.number(&value.to_string());
+        Ok(())
     }
 
     fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<(), E> {
-        self.visit_str(&value.to_string())
+        self.number(&value.to_string());
+        Ok(())
     }
 
     fn visit_unit<E: serde::de::Error>(self) -> Result<(), E> {

@@ -8,8 +8,8 @@ use serde::de::{Deserializer, Visitor};
 use serde_json::value::RawValue;
 
 use super::json::object;
-use crate::limit::Tokens;
-use crate::pricing::TokenCount;
+use crate::limit::{NanoUsd, Tokens};
+use crate::pricing::{Quantities, Tier};
 
 /// A provider's usage, by the names that providers use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -63,10 +63,69 @@ impl Usage {
         self.input().is_some() || self.output().is_some()
     }
 
+    /// What the parts say that are there, zero for the others.
+    #[must_use]
+    pub fn partial(&self) -> Quantities {
+        let (input, output) = (self.input().unwrap_or_default(), self.output().unwrap_or_default());
+        Quantities { input, cached_input: self.cached_input(), output, ..Quantities::default() }
+    }
+
+    /// The later one of two.
+    #[must_use]
+    pub fn then(self, later: Self) -> Self {
+        later
+    }
+
+    /// The tier of service that was used, if said.
+    #[must_use]
+    pub fn tier(&self) -> Option<Tier> {
+        None
+    }
+
+    /// What the provider itself says that it costs.
+    #[must_use]
+    pub fn reported_cost(&self) -> Option<NanoUsd> {
+        None
+    }
+
     /// All counts, if both what was read and what was written was said.
     #[must_use]
-    pub fn counts(&self) -> Option<TokenCount> {
-        Some(TokenCount { input: self.input()?, cached_input: self.cached_input(), output: self.output()? })
+    pub fn quantities(&self) -> Option<Quantities> {
+        let (input, output) = (self.input()?, self.output()?);
+        Some(Quantities { input, cached_input: self.cached_input(), output, ..Quantities::default() })
+    }
+}
+
+/// Where an answer or an event may have its usage.
+#[derive(Default)]
+#[expect(missing_docs, reason = "each is the member of its name")]
+pub struct UsagePlaces<'b> {
+    pub usage: Option<&'b RawValue>,
+    pub x_groq: Option<&'b RawValue>,
+    pub response: Option<&'b RawValue>,
+    pub message: Option<&'b RawValue>,
+    pub result: Option<&'b RawValue>,
+    pub service_tier: Option<&'b RawValue>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, bound(deserialize = "'de: 'b"))]
+struct Nested<'b> {
+    usage: Option<&'b RawValue>,
+}
+
+impl UsagePlaces<'_> {
+    /// The usage, wherever it is.
+    #[must_use]
+    pub fn find(&self) -> Option<Usage> {
+        let nested = |outer: Option<&RawValue>| {
+            let inner: Nested<'_> = object(outer?.get())?;
+            object(inner.usage?.get())
+        };
+        let own = self.usage.and_then(|usage| object(usage.get()));
+        let found =
+            own.or_else(|| nested(self.x_groq)).or_else(|| nested(self.response)).or_else(|| nested(self.message));
+        found.or_else(|| nested(self.result)).filter(Usage::says_something)
     }
 }
 

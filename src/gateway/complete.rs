@@ -1,4 +1,4 @@
-//! The request path of a chat completion.
+//! The request path of a call to a model, in whichever dialect.
 //!
 //! Invariant: nothing goes upstream before a reservation, and after one every path carries the hold to its one end.
 
@@ -11,10 +11,11 @@ use super::meter::Meter;
 use super::ports::{Ports, ReadFault};
 use super::price::{Count, Priced};
 use super::record::CallRecord;
-use super::relay::{Relay, first_event};
+use super::relay::Relay;
 use crate::auth::Principal;
 use crate::dialect::bad_request::BadRequest;
-use crate::dialect::chat::ChatRequest;
+use crate::dialect::request::Request;
+use crate::dialect::rules::Dialect;
 use crate::limit::account::{HoldId, Snapshot, Verdict};
 use crate::limit::outbox::Booking;
 use crate::limit::protocol::Command;
@@ -64,7 +65,7 @@ impl From<Rejection> for Refused {
     }
 }
 
-/// Answers a chat completion:
+/// Answers a call to a model:
 ///
 /// 1. authenticate: credential to principal, else 401
 /// 2. read the body within the plan's cap, else 400, 413 or 415
@@ -80,18 +81,18 @@ impl From<Rejection> for Refused {
 pub async fn complete<'p, P: Ports>(
     policy: &'p Policy,
     ports: &P,
+    dialect: &'static Dialect,
     record: &mut CallRecord,
 ) -> Result<Completed<'p, P::Body>, Refused> {
     // 1
     let (principal, plan) = caller(policy, ports, record).await?;
     // 2
     let body = read_body(ports, plan).await?;
-    let request = ChatRequest::read(&body).map_err(Rejection::BadRequest)?;
+    let request = Request::read(dialect, &body, &plan.allowances).map_err(Rejection::BadRequest)?;
     record.stream = request.stream;
     // 3
     let priced = Priced::of(policy, plan, &request, Count::WhereItMatters)?;
     record.model = Some(priced.named.sent_as.clone());
-    let upstream = policy.upstream(priced.named.model).ok_or(Rejection::PolicyInvalid)?;
     // 4
     let booking = day::booking(policy, (&principal, plan), record.at);
     let gate = day::gate(policy, plan, booking.as_ref(), priced.estimate);
@@ -107,21 +108,17 @@ pub async fn complete<'p, P: Ports>(
     }
     // 6
     let counter = priced.output_counter(&policy.counting);
-    let ask_usage = request.stream && upstream.stream_usage;
-    let sent = request.body_for(&priced.forwarding(ask_usage));
-    let mut meter =
-        Meter::new((request.candidates, ask_usage && !request.usage_asked), counter.clone(), upstream.key.clone());
-    // The caller's body is not needed any more, and an answer may take minutes.
+    let upstream = priced.upstream;
+    let ask_usage = request.stream && dialect.request.asks_for_usage && upstream.stream_usage;
+    let sent = request.body_for(&priced.forwarding(&request, ask_usage));
+    let strip = ask_usage && !request.usage_asked;
+    let mut meter = Meter::new(&dialect.reply, (request.answers(), strip), counter.clone(), upstream.key.clone());
+    // Not needed any more, and an answer may take minutes.
     drop(request);
     drop(body);
     let bounds = (&policy.bounds, hold.record.at.after(policy.bounds.hold));
     let sent_at = ports.now();
-    let forwarded = match forward(ports, upstream, sent, bounds, counter).await {
-        Ok(Forwarded::Stream { headers, mut body, first }) => {
-            first_event(&mut body, &mut meter, first).await.map(|()| Forwarded::Stream { headers, body, first })
-        }
-        other => other,
-    };
+    let forwarded = forward(ports, (dialect, upstream), sent, bounds, (counter, &mut meter)).await;
     // 7 and 8
     match forwarded {
         Err(fault) => Err(upstream_failed(fault, answered(ports, hold, sent_at), snapshot)),
@@ -130,7 +127,7 @@ pub async fn complete<'p, P: Ports>(
             let ending = Ending::Settle(priced.charge(completion.usage, completion.seen, true));
             Ok(Completed::Whole { headers, body, snapshot, hold: Box::new((hold, ending)) })
         }
-        Ok(Forwarded::Stream { headers, body, .. }) => {
+        Ok(Forwarded::Stream { headers, body }) => {
             let (hold, on_disconnect, bounds) = (answered(ports, hold, sent_at), plan.on_disconnect, policy.bounds);
             let relay = Box::new(Relay { body, meter, hold, priced, on_disconnect, bounds });
             Ok(Completed::Stream { headers, snapshot, relay })

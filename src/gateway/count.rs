@@ -13,7 +13,8 @@ use super::ports::Ports;
 use super::price::{Count, Priced};
 use super::record::CallRecord;
 use super::views::unavailable;
-use crate::dialect::chat::ChatRequest;
+use crate::dialect::chat::CHAT;
+use crate::dialect::request::Request;
 use crate::limit::account::{Snapshot, Verdict};
 use crate::limit::protocol::Command;
 use crate::policy::Policy;
@@ -27,7 +28,7 @@ pub(super) async fn count<P: Ports>(
 ) -> Result<(Value, Snapshot), Rejection> {
     let (principal, plan) = caller(policy, ports, record).await?;
     let body = read_body(ports, plan).await?;
-    let request = ChatRequest::read(&body).map_err(Rejection::BadRequest)?;
+    let request = Request::read(&CHAT, &body, &plan.allowances).map_err(Rejection::BadRequest)?;
     let counted = Priced::of(policy, plan, &request, Count::Always)?;
     // The call itself is counted less carefully where that could not change what it holds by much.
     let priced = Priced::of(policy, plan, &request, Count::WhereItMatters)?;

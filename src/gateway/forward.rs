@@ -4,15 +4,16 @@
 //! so a failure costs nothing and is told as one; of a stream, the first event is looked at.
 
 use super::header_policy::{reply_headers, request_headers};
+use super::meter::Meter;
 use super::ports::{Body, Ports, ReadFault, SendFault, UpstreamReply, UpstreamRequest, read_whole};
+use super::relay::first_event;
 use crate::dialect::fault::error_of;
 use crate::dialect::reply::{Completion, NotACompletion, OutputCounter};
+use crate::dialect::rules::Dialect;
 use crate::policy::{Bounds, Upstream};
 use crate::rejection::UpstreamFault;
 use crate::time::{UnixMillis, Wait, parse_retry_after};
 
-/// The operation that is added to an upstream's address.
-const OPERATION: &str = "/chat/completions";
 /// The largest answer that is read whole; a Worker has 128 MB for all its calls.
 const ANSWER_MAX: usize = 16 * 1024 * 1024;
 /// How long before its deadline a hold is settled at the latest.
@@ -32,28 +33,26 @@ pub(super) enum Forwarded<B> {
         /// What it says.
         completion: Completion,
     },
-    /// A stream, of which nothing has been read.
+    /// A stream; what has been read of it is in the meter.
     Stream {
         /// Headers that come from the upstream's.
         headers: Vec<(String, String)>,
-        /// Its body.
+        /// The rest of its body.
         body: B,
-        /// How long its first event may take.
-        first: Wait,
     },
 }
 
 /// Sends `body` to `upstream`. An answer that is not streamed has to be there before `deadline`, when the hold ends.
 pub(super) async fn forward<P: Ports>(
     ports: &P,
-    upstream: &Upstream,
+    (dialect, upstream): (&Dialect, &Upstream),
     body: String,
     (bounds, deadline): (&Bounds, UnixMillis),
-    mut counter: OutputCounter,
+    (mut counter, meter): (OutputCounter, &mut Meter),
 ) -> Result<Forwarded<P::Body>, UpstreamFault> {
     let sent_at = ports.now();
     let request = UpstreamRequest {
-        url: format!("{}{OPERATION}", upstream.base_url),
+        url: format!("{}{}", upstream.base_url, dialect.operation()),
         headers: request_headers(upstream, |name| ports.header(name)),
         body,
     };
@@ -70,11 +69,12 @@ pub(super) async fn forward<P: Ports>(
     let stream = kind.starts_with("text/event-stream");
     let headers = reply_headers(upstream, &reply, stream);
     if stream {
-        return Ok(Forwarded::Stream { headers, body: reply.body, first });
+        first_event(&mut reply.body, meter, first).await?;
+        return Ok(Forwarded::Stream { headers, body: reply.body });
     }
     let left = || Wait(deadline.since(ports.now()).0.saturating_sub(MARGIN.0));
     let body = read_answer(&mut reply.body, ANSWER_MAX, (first, bounds.idle), left).await?;
-    let completion = Completion::read(&body, &mut counter).map_err(|why| match why {
+    let completion = Completion::read(&dialect.reply, &body, &mut counter).map_err(|why| match why {
         NotACompletion::Invalid => UpstreamFault::Invalid,
         NotACompletion::Error => UpstreamFault::Failed { status: reply.status },
     })?;

@@ -49,6 +49,7 @@ impl Hold {
                 self.record.charged = Some(cost);
                 self.record.exact = Some(matches!(charged.charge, crate::limit::Charge::Exact(_)));
                 self.record.implausible = charged.implausible;
+                self.record.cost_differs = charged.cost_differs;
                 Command::Settle { id: self.id.clone(), charge: charged.charge, counted: self.counted }
             }
             Ending::Release { give_back } => {

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 
 use crate::dialect::fault::redacted;
 use crate::dialect::reply::{Chunk, OutputCounter, Seen};
+use crate::dialect::rules::ReplyRules;
 use crate::dialect::sse::{Frame, Framer, fields};
 use crate::dialect::usage::Usage;
 use crate::policy::Secret;
@@ -35,6 +36,7 @@ pub struct Meter {
 /// All of a meter but the framer, which is borrowed while it shows frames.
 #[derive(Debug)]
 struct Tally {
+    rules: &'static ReplyRules,
     strip: bool,
     candidates: u64,
     stage: Stage,
@@ -51,8 +53,14 @@ impl Meter {
     /// A meter for a stream of `candidates` answers; `strip` takes the usage event out, and `secret` is what an error must
     /// not repeat.
     #[must_use]
-    pub fn new((candidates, strip): (u64, bool), counter: OutputCounter, secret: Option<Secret>) -> Self {
+    pub fn new(
+        rules: &'static ReplyRules,
+        (candidates, strip): (u64, bool),
+        counter: OutputCounter,
+        secret: Option<Secret>,
+    ) -> Self {
         let tally = Tally {
+            rules,
             strip,
             candidates,
             stage: Stage::Silent,
@@ -168,8 +176,11 @@ impl Tally {
     fn event(&mut self, bytes: &[u8]) -> bool {
         let fields = fields(bytes);
         let Some(data) = fields.data else { return false };
-        let chunk = Chunk::read(fields.event.as_deref(), &data, &mut self.counter);
-        self.usage = chunk.usage.or(self.usage);
+        let chunk = Chunk::read(self.rules, fields.event.as_deref(), &data, &mut self.counter);
+        self.usage = match (self.usage, chunk.usage) {
+            (Some(before), Some(now)) => Some(before.then(now)),
+            (before, now) => now.or(before),
+        };
         self.usage_event |= chunk.usage_only;
         self.seen.add(chunk.seen);
         for candidate in chunk.finished {
@@ -204,6 +215,7 @@ impl Tally {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dialect::chat::CHAT;
     use crate::limit::Tokens;
 
     const ROLE: &str = "data: {\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\"}}]}\n\n";
@@ -214,7 +226,7 @@ mod tests {
 
     /// What is relayed of `events`, how it stands, and whether it is whole.
     fn relayed(events: &[&str], strip: bool, size: usize) -> (String, Stage, bool) {
-        let mut meter = Meter::new((1, strip), OutputCounter::new(None), None);
+        let mut meter = Meter::new(&CHAT.reply, (1, strip), OutputCounter::new(None), None);
         for chunk in events.concat().as_bytes().chunks(size) {
             meter.push(chunk);
         }
@@ -245,7 +257,7 @@ mod tests {
     #[test]
     fn an_error_names_no_account_and_no_key() {
         let secret = Some(Secret("hush-1".to_owned()));
-        let mut meter = Meter::new((1, false), OutputCounter::new(None), secret);
+        let mut meter = Meter::new(&CHAT.reply, (1, false), OutputCounter::new(None), secret);
         meter.push(b"data: {\"error\":{\"message\":\"org-12 sent hush-1\"}}\n\n");
         let sent_on = String::from_utf8(meter.take_out()).unwrap();
         assert_eq!(sent_on, "data: {\"error\":{\"message\":\"[redacted] sent [redacted]\"}}\n\n");
@@ -255,7 +267,7 @@ mod tests {
     fn the_ends_are_told_apart() {
         assert!(!relayed(&[ROLE, TEXT], false, 5).2);
         assert!(relayed(&[ROLE, TEXT, STOP], false, 5).2);
-        let mut two = Meter::new((2, false), OutputCounter::new(None), None);
+        let mut two = Meter::new(&CHAT.reply, (2, false), OutputCounter::new(None), None);
         two.push(STOP.as_bytes());
         assert!(!two.finish());
     }
@@ -269,7 +281,7 @@ mod tests {
 
     #[test]
     fn output_is_seen_without_usage() {
-        let mut meter = Meter::new((1, true), OutputCounter::new(None), None);
+        let mut meter = Meter::new(&CHAT.reply, (1, true), OutputCounter::new(None), None);
         meter.push(ROLE.as_bytes());
         assert!(!meter.seen().any() && meter.stage() == Stage::Going);
         meter.push(TEXT.as_bytes());

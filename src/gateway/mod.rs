@@ -29,6 +29,8 @@ use ports::Ports;
 use record::CallRecord;
 use relay::Relay;
 
+use crate::dialect::DIALECTS;
+use crate::dialect::rules::Dialect;
 use crate::limit::account::Snapshot;
 use crate::policy::{Cors, Faults, Policy};
 use crate::rate_headers::rate_headers;
@@ -76,9 +78,9 @@ pub enum Answer<'p, B> {
 }
 
 /// What a route does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 enum Route {
-    Chat,
+    Call(&'static Dialect),
     Count,
     Models,
     Usage,
@@ -86,9 +88,8 @@ enum Route {
     Health,
 }
 
-/// Every route: path, method, what it does.
-const ROUTES: [(&str, &str, Route); 6] = [
-    ("/v1/chat/completions", "POST", Route::Chat),
+/// The routes beside those of the dialects: path, method, what it does.
+const ROUTES: [(&str, &str, Route); 5] = [
     ("/v1/tokens/count", "POST", Route::Count),
     ("/v1/models", "GET", Route::Models),
     ("/v1/usage", "GET", Route::Usage),
@@ -102,7 +103,7 @@ pub async fn handle<'p, P: Ports>(policy: &'p Result<Policy, Faults>, ports: &P,
     let cors = policy.as_ref().map_or(&no_cors, |policy| &policy.cors);
     let mut frame =
         Frame { id: call.id.clone(), headers: cors::answer_headers(cors, ports.header("origin").as_deref()) };
-    let found = ROUTES.iter().find(|(path, _, _)| *path == call.path);
+    let found = route_of(&call.path);
     let record = CallRecord {
         id: call.id.clone(),
         at: ports.now(),
@@ -119,11 +120,20 @@ pub async fn handle<'p, P: Ports>(policy: &'p Result<Policy, Faults>, ports: &P,
         frame.headers.extend(cors::preflight_headers(cors, origin.as_deref(), method, asked.as_deref()));
         return frame.whole(204, Vec::new(), Vec::new(), None);
     }
-    if call.method != *method {
+    if call.method != method {
         let rejection = Rejection::MethodNotAllowed { method: call.method.clone(), allow: method };
         return frame.refusal(ports, record, rejection.into());
     }
-    frame.routed(*route, policy, ports, record).await
+    frame.routed(route, policy, ports, record).await
+}
+
+/// The route of a path, matched as it is written: its name, its method, and what it does.
+fn route_of(path: &str) -> Option<(&'static str, &'static str, Route)> {
+    let own = ROUTES.iter().find(|(own, _, _)| *own == path).copied();
+    own.or_else(|| {
+        let dialect = DIALECTS.iter().find(|dialect| dialect.path == path)?;
+        Some((dialect.path, "POST", Route::Call(dialect)))
+    })
 }
 
 /// What all answers to a call have in common.
@@ -149,7 +159,7 @@ impl Frame {
                 return frame.json(status, &body, Vec::new());
             }
             (_, Err(_)) => Err(Rejection::PolicyInvalid.into()),
-            (Route::Chat, Ok(policy)) => match complete(policy, ports, &mut record).await {
+            (Route::Call(dialect), Ok(policy)) => match complete(policy, ports, dialect, &mut record).await {
                 Ok(completed) => return frame.completed(completed),
                 Err(refused) => Err(refused),
             },

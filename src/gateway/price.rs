@@ -4,13 +4,14 @@
 //! a usage beyond what the model can take is charged at what it can take.
 
 use crate::dialect::bad_request::BadRequest;
-use crate::dialect::chat::{ChatRequest, Forwarding};
 use crate::dialect::prompt::{CountMethod, CountRules, PromptTokens, TextCounter};
 use crate::dialect::reply::{OutputCounter, Seen};
+use crate::dialect::request::{Forwarding, Request};
+use crate::dialect::rules::CapRule;
 use crate::dialect::usage::Usage;
-use crate::limit::{Charge, Estimate, Tokens};
-use crate::policy::{AboveMax, Model, NamedModel, Plan, Policy};
-use crate::pricing::TokenCount;
+use crate::limit::{Charge, Cost, Estimate, NanoUsd, Tokens};
+use crate::policy::{AboveMax, Model, NamedModel, Plan, Policy, ReportedCost, Upstream};
+use crate::pricing::{Quantities, Tier};
 use crate::rejection::Rejection;
 
 /// A request with its price.
@@ -18,14 +19,30 @@ use crate::rejection::Rejection;
 pub struct Priced<'p> {
     /// The model that serves it.
     pub named: NamedModel<'p>,
+    /// The upstream that serves it.
+    pub upstream: &'p Upstream,
     /// The cap that is held and sent.
     pub output_cap: Tokens,
     /// The tokens of its prompt.
     pub prompt: PromptTokens,
     /// The most that it can cost.
     pub estimate: Estimate,
-    /// The most that the model can write for it, cap or not.
-    output_ceiling: Tokens,
+    asked: Asked,
+}
+
+/// What is known of a call before it is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Asked {
+    /// What it takes at most.
+    bound: Quantities,
+    /// What the model can take for it at most, cap or not.
+    ceiling: Quantities,
+    /// The tier of service that it asks for.
+    tier: Tier,
+    /// Whether its answer is made of tokens.
+    writes: bool,
+    /// Whether its answer says what it used.
+    has_usage: bool,
 }
 
 /// What a call is charged, and whether its usage was beyond belief.
@@ -35,6 +52,8 @@ pub struct Charged {
     pub charge: Charge,
     /// The usage was beyond what the model can take.
     pub implausible: bool,
+    /// The provider reports another price than ours.
+    pub cost_differs: bool,
 }
 
 /// When a prompt is counted by its model's vocabulary.
@@ -51,58 +70,51 @@ impl<'p> Priced<'p> {
     ///
     /// # Errors
     /// If the model is not the plan's to call, or a number is beyond what the plan allows.
-    pub fn of(policy: &'p Policy, plan: &Plan, request: &ChatRequest<'_>, when: Count) -> Result<Self, Rejection> {
-        let named = policy
-            .model(plan, &request.model)
-            .ok_or_else(|| Rejection::ModelNotFound { model: request.model.clone() })?;
-        let output_max = plan.output_max_for(named.model);
-        if output_max == Tokens(0) {
-            return Err(out_of_range("model", format!("the model `{}` writes no text", request.model)));
-        }
-        if request.candidates > plan.candidates_max {
-            let want = format!("`n` is {}, want at most {}", request.candidates, plan.candidates_max);
-            return Err(out_of_range("n", want));
-        }
-        let asked = request.output_cap().unwrap_or(plan.output_default);
-        if asked > output_max && request.output_cap().is_some() && plan.output_above_max == AboveMax::Refuse {
-            let want = format!("the output cap is {}, want at most {}", asked.0, output_max.0);
-            return Err(out_of_range("max_completion_tokens", want));
-        }
-        let output_cap = asked.min(output_max);
+    pub fn of(policy: &'p Policy, plan: &Plan, request: &Request<'_>, when: Count) -> Result<Self, Rejection> {
+        let (named, upstream) = served(policy, plan, request)?;
+        let model = named.model;
+        let output_cap = output_cap(plan, model, request)?;
         let over_all =
-            |each: Tokens| Tokens(each.0.saturating_mul(request.candidates).saturating_add(request.predicted.0));
+            |each: Tokens| Tokens(each.0.saturating_mul(request.answers()).saturating_add(request.predicted.0));
         let output = over_all(output_cap);
-        let exactly = when == Count::Always || matters(plan, named.model, request, output);
+        let exactly = when == Count::Always || matters(plan, model, request, output);
         let rules = &policy.counting;
-        let mut counter = if exactly { TextCounter::new(rules, &named.model.count) } else { TextCounter::bytes() };
-        let prompt = request.prompt(&mut counter).map_err(Rejection::BadRequest)?;
-        let prompt = prompt.tokens(rules, &named.model.count);
-        let context = named.model.count.context;
-        if prompt.lower > context {
-            // Beyond it the provider would refuse, or ask for another price.
-            return Err(Rejection::BadRequest(BadRequest {
-                message: format!(
-                    "the prompt has at least {} tokens, beyond the maximum context length of {} tokens",
-                    prompt.lower.0, context.0
-                ),
-                param: Some("messages".to_owned()),
-                code: Some("context_length_exceeded"),
-            }));
+        let mut counter =
+            if exactly { TextCounter::new(rules, &model.count) } else { TextCounter::bytes(&model.count) };
+        let size = request.prompt(&mut counter).map_err(Rejection::BadRequest)?;
+        let prompt = size.tokens(rules, &model.count);
+        if prompt.lower > model.count.context {
+            return Err(Rejection::BadRequest(too_long(request, prompt, model)));
         }
-        let estimate = named.model.price.estimate(prompt.upper, output);
-        let output_ceiling = over_all(named.model.output_max);
-        Ok(Self { named, output_cap, prompt, estimate, output_ceiling })
+        // Every use of a tool of the provider's has the model read the conversation once more, as long as it may be.
+        let turns = request.tools.calls.saturating_add(1);
+        let context = Tokens(model.count.context.0.saturating_mul(turns));
+        let input = if request.tools.calls > 0 { context } else { prompt.upper };
+        let bound = Quantities {
+            cache_write_long: if request.may_cache_long() { input } else { Tokens(0) },
+            audio_input: if size.sounds > 0 { input } else { Tokens(0) },
+            image_input: Tokens(size.image_tokens),
+            tool_calls: request.tools.calls,
+            ..bound(request, input, output)
+        };
+        let estimate = model.price.estimate(&bound, request.tier);
+        let ceiling = Quantities { input: context, output: over_all(ceiling_of(model, request)), ..bound };
+        let (tier, writes) = (request.tier, request.dialect.request.cap != CapRule::Nothing);
+        let asked = Asked { bound, ceiling, tier, writes, has_usage: request.dialect.reply.has_usage };
+        Ok(Self { named, upstream, output_cap, prompt, estimate, asked })
     }
 
     /// What has to be changed in the body.
     #[must_use]
-    pub fn forwarding(&self, ask_usage: bool) -> Forwarding<'_> {
-        Forwarding {
-            model: &self.named.sent_as,
-            output_cap: self.output_cap,
-            cap_field: &self.named.model.cap_field,
-            ask_usage,
-        }
+    pub fn forwarding(&self, request: &Request<'_>, ask_usage: bool) -> Forwarding<'_> {
+        let cap_field = match request.dialect.request.cap {
+            CapRule::Model => Some(self.named.model.cap_field.as_str()),
+            CapRule::Field(name) => Some(name),
+            // Without a cap the API's own holds, and it is what was priced.
+            CapRule::Api(_) => request.output_cap().and_then(|_| request.dialect.request.caps.first().copied()),
+            CapRule::Ceiling | CapRule::Nothing => None,
+        };
+        Forwarding { model: &self.named.sent_as, output_cap: self.output_cap, cap_field, ask_usage }
     }
 
     /// A counter for the answer, in case its provider does not say what it used.
@@ -115,29 +127,123 @@ impl<'p> Priced<'p> {
     /// answer that is not whole the usage may be a running one, so it is at least what was seen.
     #[must_use]
     pub fn charge(&self, usage: Option<Usage>, seen: Seen, whole: bool) -> Charged {
-        let (ceiling, context) = (self.output_ceiling, self.named.model.count.context);
+        let Asked { bound, ceiling, tier, writes, has_usage } = &self.asked;
         let usage = usage.unwrap_or_default();
-        let counts = usage.counts();
-        let mut known = counts.unwrap_or_else(|| TokenCount {
-            input: usage.input().unwrap_or(self.estimate.0.input),
-            cached_input: usage.cached_input(),
-            output: usage.output().unwrap_or_else(|| seen.tokens().min(self.estimate.0.output)),
+        let seen = if *writes { seen.tokens().min(bound.output) } else { Tokens(0) };
+        let mut known = usage.quantities().unwrap_or_else(|| Quantities {
+            input: usage.input().unwrap_or(bound.input),
+            output: usage.output().unwrap_or(seen),
+            ..usage.partial()
         });
         if !whole {
-            known.output = known.output.max(seen.tokens().min(self.estimate.0.output));
+            known.output = known.output.max(seen);
         }
-        let believed = TokenCount { input: known.input.min(context), output: known.output.min(ceiling), ..known };
-        let cost = self.named.model.price.cost(believed);
-        let charge = if whole && counts.is_some() { Charge::Exact(cost) } else { Charge::AtLeast(cost) };
-        Charged { charge, implausible: believed != known }
+        if usage.quantities().is_none() {
+            // What has no usage is what the request says.
+            (known.characters, known.images) = (bound.characters, bound.images);
+            known.audio_ms = if known.audio_ms > 0 { known.audio_ms } else { bound.audio_ms };
+        }
+        let believed =
+            Quantities { input: known.input.min(ceiling.input), output: known.output.min(ceiling.output), ..known };
+        let price = &self.named.model.price;
+        let tier = usage.tier().unwrap_or(*tier);
+        let own = price.cost(&believed, tier);
+        let most = price.estimate(ceiling, tier).0.usd;
+        let reported = usage.reported_cost().map(|cost| cost.min(most));
+        let usd = match (self.upstream.reported_cost, reported) {
+            (ReportedCost::Ignore, _) | (_, None) => own.usd,
+            (ReportedCost::Check, Some(reported)) => own.usd.max(reported),
+            (ReportedCost::Use, Some(reported)) => reported,
+        };
+        let differs = reported.is_some_and(|reported| differ(reported, own.usd));
+        let cost = Cost { usd, ..own };
+        let exact = whole && (usage.quantities().is_some() || !has_usage);
+        let charge = if exact { Charge::Exact(cost) } else { Charge::AtLeast(cost) };
+        Charged { charge, implausible: believed != known, cost_differs: differs }
     }
+}
+
+/// Whether what a provider reports is more than a hundredth away from what our prices say.
+fn differ(reported: NanoUsd, own: NanoUsd) -> bool {
+    const HUNDRED: u64 = 100;
+    reported.0.abs_diff(own.0) > own.0 / HUNDRED
+}
+
+/// The model that a request names, and the upstream that serves it in the request's dialect.
+fn served<'p>(
+    policy: &'p Policy,
+    plan: &Plan,
+    request: &Request<'_>,
+) -> Result<(NamedModel<'p>, &'p Upstream), Rejection> {
+    let unknown = || Rejection::ModelNotFound { model: request.model.clone() };
+    let named = policy.model(plan, &request.model).ok_or_else(unknown)?;
+    let upstream = policy.upstream(named.model).ok_or(Rejection::PolicyInvalid)?;
+    if upstream.family != request.dialect.family {
+        return Err(Rejection::ModelElsewhere { model: request.model.clone(), path: request.dialect.path });
+    }
+    let price = &named.model.price;
+    if !price.tiers.has_price(request.tier) {
+        return Err(unpriced("service_tier", format!("the model `{}` has no price for this tier", request.model)));
+    }
+    if request.extra.audio_output > Tokens(0) && price.audio_output.is_none() {
+        return Err(unpriced("modalities", format!("the model `{}` has no price for sound", request.model)));
+    }
+    Ok((named, upstream))
+}
+
+/// The output cap that is held and sent, for each answer.
+fn output_cap(plan: &Plan, model: &Model, request: &Request<'_>) -> Result<Tokens, Rejection> {
+    if request.candidates > plan.candidates_max {
+        let name = request.dialect.request.candidates.first().unwrap_or(&"n");
+        let want = format!("`{name}` is {}, want at most {}", request.candidates, plan.candidates_max);
+        return Err(out_of_range(name, want));
+    }
+    let max = plan.output_max_for(model);
+    let default = match request.dialect.request.cap {
+        CapRule::Nothing => return Ok(Tokens(0)),
+        CapRule::Ceiling => return Ok(model.output_max),
+        CapRule::Api(default) => Tokens(default),
+        CapRule::Model | CapRule::Field(_) => plan.output_default,
+    };
+    if max == Tokens(0) {
+        return Err(out_of_range("model", format!("the model `{}` writes no text", request.model)));
+    }
+    if let Some(asked) = request.output_cap().filter(|asked| *asked > max)
+        && plan.output_above_max == AboveMax::Refuse
+    {
+        let name = request.dialect.request.caps.first().unwrap_or(&"max_tokens");
+        return Err(out_of_range(name, format!("the output cap is {}, want at most {}", asked.0, max.0)));
+    }
+    Ok(request.output_cap().unwrap_or(default).min(max))
+}
+
+/// The most that the model can write for one answer, cap or not.
+fn ceiling_of(model: &Model, request: &Request<'_>) -> Tokens {
+    if request.dialect.request.cap == CapRule::Nothing { Tokens(0) } else { model.output_max }
+}
+
+/// Beyond its context the provider would refuse, or ask for another price.
+fn too_long(request: &Request<'_>, prompt: PromptTokens, model: &Model) -> BadRequest {
+    BadRequest {
+        message: format!(
+            "the prompt has at least {} tokens, beyond the maximum context length of {} tokens",
+            prompt.lower.0, model.count.context.0
+        ),
+        param: request.dialect.request.prompt.first().map(|(name, _)| (*name).to_owned()),
+        code: Some("context_length_exceeded"),
+    }
+}
+
+/// The bound of a call that reads and writes so much text.
+fn bound(request: &Request<'_>, input: Tokens, output: Tokens) -> Quantities {
+    Quantities { input, output, ..request.extra }
 }
 
 /// Whether counting could lower what is held of any of the plan's limits by more than a twentieth; if not, the bytes
 /// decide at once.
-fn matters(plan: &Plan, model: &Model, request: &ChatRequest<'_>, output: Tokens) -> bool {
+fn matters(plan: &Plan, model: &Model, request: &Request<'_>, output: Tokens) -> bool {
     const WORTH_COUNTING: u64 = 20;
-    let held = |input: u64| model.price.estimate(Tokens(input), output).0;
+    let held = |input: u64| model.price.estimate(&bound(request, Tokens(input), output), request.tier).0;
     let (most, least) = (held(request.text_bytes_max()), held(0));
     plan.limits.iter().any(|limit| {
         let (most, least) = (most.of(limit.unit).0, least.of(limit.unit).0);
@@ -147,4 +253,8 @@ fn matters(plan: &Plan, model: &Model, request: &ChatRequest<'_>, output: Tokens
 
 fn out_of_range(param: &str, message: String) -> Rejection {
     Rejection::BadRequest(BadRequest { message, param: Some(param.to_owned()), code: None })
+}
+
+fn unpriced(param: &str, message: String) -> Rejection {
+    Rejection::BadRequest(BadRequest { message, param: Some(param.to_owned()), code: Some("unsupported_parameter") })
 }

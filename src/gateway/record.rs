@@ -51,6 +51,9 @@ pub struct CallRecord {
     /// The provider reported more than the model can take; charged was what it can.
     #[serde(skip_serializing_if = "is_false")]
     pub implausible: bool,
+    /// The provider reported another price than ours.
+    #[serde(skip_serializing_if = "is_false")]
+    pub cost_differs: bool,
     /// The call passed without a hold, as the policy allows.
     #[serde(skip_serializing_if = "is_false")]
     pub unchecked: bool,

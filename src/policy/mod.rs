@@ -22,8 +22,8 @@ pub use passing::{CREDENTIAL_HEADERS, may_pass};
 pub use read::{Sources, VARIABLE_BYTES_MAX};
 pub use table::Faults;
 pub use words::{
-    AboveMax, AllowedModels, Bounds, Cors, LedgerRules, Model, OnDisconnect, OnUnavailable, Placement, Plan, Secret,
-    Shield, Turnstile, Upstream, VisitorTokens, Visitors,
+    AboveMax, AllowedModels, Bounds, Cors, LedgerRules, Model, OnDisconnect, OnUnavailable, Placement, Plan,
+    ReportedCost, Secret, Shield, Turnstile, Upstream, VisitorTokens, Visitors,
 };
 
 use crate::dialect::prompt::CountRules;

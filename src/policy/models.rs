@@ -52,7 +52,7 @@ fn model(name: String, mut table: Table, upstreams: &BTreeMap<String, Upstream>,
         faults.add(&table.path("upstream"), "upstream", format!("\"{upstream}\""), "an upstream of UPSTREAMS");
     }
     table.finish(faults);
-    let price = Price { input, cached_input: cached_input.unwrap_or(input), output: output.unwrap_or_default() };
+    let price = Price { input, cached_input, output: output.unwrap_or_default(), ..Price::default() };
     Model { name, price, output_max, count: ModelCount { encoding, percent, image, context }, cap_field, upstream }
 }
 

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::table::{Faults, Table};
 use super::{AboveMax, AllowedModels, Model, OnDisconnect, OnUnavailable, Plan, limits, site};
+use crate::dialect::request::Allowances;
 use crate::limit::{AMOUNT_MAX, Tokens};
 
 /// A body is held in memory while it is read and changed; a Worker has 128 MB for all its calls.
@@ -32,6 +33,7 @@ fn plan(name: String, mut table: Table, models: &BTreeMap<String, Model>, faults
             .number("body_max", (1, BODY_MAX), faults)
             .and_then(|bytes| usize::try_from(bytes).ok())
             .unwrap_or(1_048_576),
+        allowances: allowances(&mut table, faults),
         on_disconnect: table
             .word("on_disconnect", &[("cancel", OnDisconnect::Cancel), ("drain", OnDisconnect::Drain)], faults)
             .unwrap_or(OnDisconnect::Cancel),
@@ -64,6 +66,17 @@ fn allowed(table: &mut Table, models: &BTreeMap<String, Model>, faults: &mut Fau
         faults.add(&table.path("models"), "model", format!("\"{name}\""), "a model of MODELS, with its price");
     }
     AllowedModels::Only(list)
+}
+
+/// What a plan allows beyond what a request shows.
+fn allowances(table: &mut Table, faults: &mut Faults) -> Allowances {
+    const WORDS: [(&str, bool); 2] = [("hold", true), ("refuse", false)];
+    Allowances {
+        provider_tools: table.list("provider_tools", faults).unwrap_or_default(),
+        tool_calls_max: table.number("tool_calls_max", (1, 100), faults).unwrap_or(4),
+        unseen_input: table.word("unseen_input", &WORDS, faults).unwrap_or(true),
+        background: table.flag("background", faults).unwrap_or(false),
+    }
 }
 
 /// Reads `on_unavailable` and the bound that goes with it.

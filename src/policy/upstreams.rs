@@ -3,11 +3,15 @@
 use std::collections::BTreeMap;
 
 use super::table::{Faults, Table};
-use super::{Secret, Sources, Upstream, may_pass};
+use super::{ReportedCost, Secret, Sources, Upstream, may_pass};
+use crate::dialect::rules::Family;
 
 /// Operations that Tollgate adds to an upstream's address itself.
 const OPERATIONS: [&str; 6] =
     ["/chat/completions", "/completions", "/responses", "/embeddings", "/models", "/messages"];
+
+const REPORTED: [(&str, ReportedCost); 3] =
+    [("ignore", ReportedCost::Ignore), ("check", ReportedCost::Check), ("use", ReportedCost::Use)];
 
 /// The variable that overrides the address of the upstream called `default`.
 const OVERRIDE: &str = "LLM_API_BASE";
@@ -44,6 +48,10 @@ fn upstream(name: &str, mut table: Table, sources: &Sources<'_>, faults: &mut Fa
         request_headers: headers("request_headers", &mut table, faults),
         response_headers: headers("response_headers", &mut table, faults),
         stream_usage: table.flag("stream_usage", faults).unwrap_or(true),
+        family: table
+            .word("kind", &[("openai", Family::OpenAi), ("anthropic", Family::Anthropic)], faults)
+            .unwrap_or(Family::OpenAi),
+        reported_cost: table.word("reported_cost", &REPORTED, faults).unwrap_or(ReportedCost::Ignore),
     };
     table.finish(faults);
     upstream

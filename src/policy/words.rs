@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 
 use crate::dialect::prompt::ModelCount;
+use crate::dialect::request::Allowances;
+use crate::dialect::rules::Family;
 use crate::ledger::DayCaps;
 use crate::limit::{Limit, Tokens};
 use crate::pricing::Price;
@@ -26,6 +28,8 @@ pub struct Plan {
     pub candidates_max: u64,
     /// The largest request body in bytes.
     pub body_max: usize,
+    /// What its subjects may ask for beyond what a request shows.
+    pub allowances: Allowances,
     /// What becomes of a stream whose client has left.
     pub on_disconnect: OnDisconnect,
     /// What becomes of a call whose limits cannot be checked.
@@ -166,6 +170,21 @@ pub struct Upstream {
     pub response_headers: Vec<String>,
     /// Whether it knows `stream_options.include_usage`.
     pub stream_usage: bool,
+    /// Whose API it speaks.
+    pub family: Family,
+    /// What becomes of a cost that it reports itself.
+    pub reported_cost: ReportedCost,
+}
+
+/// What becomes of a cost that a provider reports itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReportedCost {
+    /// Nothing.
+    Ignore,
+    /// The larger of it and ours is charged.
+    Check,
+    /// It is charged.
+    Use,
 }
 
 /// A secret; it shows itself nowhere.

@@ -63,6 +63,13 @@ pub enum Rejection {
         /// As it was named.
         model: String,
     },
+    /// The model is served by an upstream that speaks another API.
+    ModelElsewhere {
+        /// As it was named.
+        model: String,
+        /// What was called.
+        path: &'static str,
+    },
     /// Not yet.
     Limited(Denial),
     /// Not ever, with this limit.
@@ -118,7 +125,7 @@ impl Rejection {
             Self::BadRequest(_) => "invalid_request",
             Self::BodyTooLarge { .. } => "request_too_large",
             Self::BodyEncoded { .. } => "unsupported_encoding",
-            Self::ModelNotFound { .. } => "model_not_found",
+            Self::ModelNotFound { .. } | Self::ModelElsewhere { .. } => "model_not_found",
             Self::Limited(denial) if is_cap(&denial.limit) => "insufficient_quota",
             Self::Limited(_) | Self::Shielded { .. } => "rate_limit_exceeded",
             Self::NeverFits(denial) if is_cap_of_zero(&denial.limit) => "insufficient_quota",
@@ -179,9 +186,12 @@ impl Rejection {
                 "invalid_request_error",
                 format!(
                     "The model `{}` does not exist or you may not use it. `GET /v1/models` lists yours.",
-                    model.chars().take(MODEL_SHOWN_MAX).collect::<String>()
+                    name_shown(model)
                 ),
             ),
+            Self::ModelElsewhere { model, path } => {
+                (404, "invalid_request_error", format!("The model `{}` is not served at {path}.", name_shown(model)))
+            }
             Self::PolicyInvalid => (
                 503,
                 "server_error",
@@ -197,7 +207,7 @@ impl Rejection {
         };
         let param = match self {
             Self::BadRequest(fault) => fault.param.clone(),
-            Self::ModelNotFound { .. } => Some("model".to_owned()),
+            Self::ModelNotFound { .. } | Self::ModelElsewhere { .. } => Some("model".to_owned()),
             _ => None,
         };
         let headers = match self {
@@ -213,6 +223,11 @@ impl Rejection {
 
 fn error(kind: &str, code: &str, param: Option<String>, message: String) -> ErrorBody {
     ErrorBody { message, kind: kind.to_owned(), param, code: Some(code.to_owned()) }
+}
+
+/// A model's name as a message repeats it.
+fn name_shown(model: &str) -> String {
+    model.chars().take(MODEL_SHOWN_MAX).collect()
 }
 
 /// Base addresses with and without `/v1` are in use, and clients add their own: the commonest mistake.

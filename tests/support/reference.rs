@@ -3,10 +3,12 @@
 //! Deliberately naive: nothing is kept but what happened and when. A bucket is leaked anew from its first event, a
 //! window's debt added up from its first day, and a wait found by trying. Nothing of it is taken from `src/limit`.
 
+pub(crate) mod kept;
+
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Datelike as _};
-use tollgate::limit::account::{Denial, ENDED_KEPT, GRACE, Verdict};
+use tollgate::limit::account::{Denial, ENDED_KEPT, Verdict};
 use tollgate::limit::{Amount, Cost, Limit, Shape, Unit};
 use tollgate::time::{Calendar, UnixMillis, Wait};
 
@@ -28,6 +30,8 @@ struct Hold {
     parts: Vec<(String, u64)>,
     /// The limits of which it has a slot.
     slots: Vec<String>,
+    /// The id that it had before it was kept.
+    kept_from: Option<String>,
 }
 
 /// An answer, and whether something had to be written.
@@ -40,7 +44,10 @@ pub(crate) struct Reference {
     at: u64,
     history: BTreeMap<String, Vec<(u64, Event)>>,
     holds: BTreeMap<String, Hold>,
+    /// Until when the ids of ended calls are remembered.
     ended: BTreeMap<String, u64>,
+    /// When kept holds have ended, and as what they were made.
+    kept: BTreeMap<String, (u64, String)>,
 }
 
 impl Reference {
@@ -73,7 +80,7 @@ impl Reference {
         }
         let expires_at = at + hold;
         let slots = slots_of(limits).map(|limit| limit.name.clone()).collect();
-        self.holds.insert(id.to_owned(), Hold { made_at: at, expires_at, parts, slots });
+        self.holds.insert(id.to_owned(), Hold { made_at: at, expires_at, parts, slots, kept_from: None });
         (Verdict::Reserved { expires_at: UnixMillis(expires_at) }, true)
     }
 
@@ -245,22 +252,6 @@ impl Reference {
 
     fn spend(&mut self, name: &str, at: u64, amount: i128, made_at: u64) {
         self.history.get_mut(name).unwrap().push((at, Event::Spent { amount, made_at }));
-    }
-
-    fn hold(&self, id: &str, at: u64) -> Option<&Hold> {
-        self.holds.get(id).filter(|hold| at < hold.expires_at + GRACE.0)
-    }
-
-    fn end(&mut self, id: &str, at: u64) -> Option<Hold> {
-        let hold = self.hold(id, at).cloned()?;
-        self.at = at;
-        self.holds.remove(id);
-        self.ended.insert(id.to_owned(), at + ENDED_KEPT.0);
-        Some(hold)
-    }
-
-    fn remembers(&self, id: &str, at: u64) -> bool {
-        self.ended.get(id).is_some_and(|until| at < *until)
     }
 
     fn taken(&self, limit: &str, at: u64) -> u64 {

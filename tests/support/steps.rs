@@ -46,6 +46,16 @@ pub(crate) enum Step {
         id: String,
         hold: u64,
     },
+    /// A hold is kept as another id, which may be one that is there already.
+    Keep {
+        id: String,
+        as_id: String,
+        hold: u64,
+    },
+    /// A kept hold is looked for.
+    Find {
+        id: String,
+    },
     /// An alarm, whenever it may come.
     Alarm,
     /// The policy changes to another of the plan's variants.
@@ -74,15 +84,17 @@ pub(crate) fn changing_plan(most: usize) -> impl Strategy<Value = Vec<Vec<Limit>
 /// Random commands, clock jumps and, with `policies`, changes of policy.
 pub(crate) fn steps(policies: bool) -> impl Strategy<Value = Vec<Step>> {
     let reserve = (id(), cost(), hold()).prop_map(|(id, cost, hold)| Step::Reserve { id, cost, hold });
-    let settle = (id(), cost(), any::<bool>()).prop_map(|(id, cost, exact)| Step::Settle { id, cost, exact });
+    let settle = (any_id(), cost(), any::<bool>()).prop_map(|(id, cost, exact)| Step::Settle { id, cost, exact });
     vec(
         prop_oneof![
             6 => passing().prop_map(Step::Pass),
             1 => prop_oneof![0..2_000_u64, 0..2 * HOUR, 0..3 * DAY].prop_map(Step::Back),
             8 => reserve,
             6 => settle,
-            2 => id().prop_map(|id| Step::Release { id }),
-            1 => (id(), hold()).prop_map(|(id, hold)| Step::Extend { id, hold }),
+            2 => any_id().prop_map(|id| Step::Release { id }),
+            1 => (any_id(), hold()).prop_map(|(id, hold)| Step::Extend { id, hold }),
+            3 => (any_id(), any_id(), hold()).prop_map(|(id, as_id, hold)| Step::Keep { id, as_id, hold }),
+            2 => any_id().prop_map(|id| Step::Find { id }),
             1 => Just(Step::Alarm),
             u32::from(policies) => (0..3_usize).prop_map(Step::Policy),
         ],
@@ -127,6 +139,11 @@ fn hold() -> impl Strategy<Value = u64> {
 
 fn id() -> impl Strategy<Value = String> {
     (b'a'..=b'f').prop_map(|letter| char::from(letter).to_string())
+}
+
+/// The id of a call, or more seldom one that only calls that were kept have.
+fn any_id() -> impl Strategy<Value = String> {
+    prop_oneof![3 => id(), 2 => (b'r'..=b'u').prop_map(|letter| char::from(letter).to_string())]
 }
 
 fn limit(place: usize, unit: Unit, shape: Shape) -> Limit {

@@ -97,7 +97,7 @@ describe("after calls of every kind", () => {
     await send(null, { body: ASK, headers: [["authorization", `Bearer ${WRONG_KEY}`]] });
     await send("ann", { body: ASK, headers: [["x-api-key", keyOf("ben")]] });
     await send("ann", { body: ASK, path: `${CHAT}?api_key=${keyOf("ann")}&q=${PROMPT}` });
-    await send("ann", { body: ASK, path: "/v1/responses" });
+    await send("ann", { body: ASK, path: "/v1/files" });
     await send("ann", { body: ASK, path: "/v1/tokens/count" });
     await send("ann", { method: "GET", path: "/v1/usage" });
     await send("ann", { method: "GET", path: "/v1/models" });

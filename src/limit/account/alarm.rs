@@ -5,7 +5,6 @@
 
 use super::{Account, HoldId, Recorded, Reservation};
 use crate::limit::Cost;
-use crate::limit::account::GRACE;
 use crate::limit::outbox::{Batch, Booking, Entry, Refusals};
 use crate::time::{UnixMillis, Wait};
 
@@ -46,6 +45,17 @@ impl Account {
     pub fn recorded(mut self, id: &HoldId, booking: Booking, estimate: Cost) -> Self {
         if let Some(hold) = self.holds.iter_mut().find(|hold| hold.id == *id) {
             hold.recorded = Some(Recorded { booking, estimate, expired: false });
+        }
+        self
+    }
+
+    /// Says that the day's gate, which was to be asked, has not counted the call of a hold: so that whoever settles it later
+    /// need not know.
+    #[must_use]
+    pub fn uncounted(mut self, id: &HoldId) -> Self {
+        let hold = self.holds.iter_mut().find(|hold| hold.id == *id);
+        if let Some(recorded) = hold.and_then(|hold| hold.recorded.as_mut()) {
+            recorded.booking.gated = false;
         }
         self
     }
@@ -133,8 +143,8 @@ impl Account {
     fn idle_at(&self) -> UnixMillis {
         let never = Wait(u64::MAX);
         let full = self.balances.iter().map(|balance| self.at.after(balance.wait_until_full(self.at).unwrap_or(never)));
-        let graced = self.holds.iter().map(|hold| hold.expires_at.after(GRACE));
-        let forgotten = self.ended.iter().map(|ended| ended.until);
-        full.chain(graced).chain(forgotten).fold(self.at, UnixMillis::max)
+        let held = self.holds.iter().map(Reservation::forgotten_at);
+        let ended = self.ended.iter().map(|ended| ended.until);
+        full.chain(held).chain(ended).fold(self.at, UnixMillis::max)
     }
 }

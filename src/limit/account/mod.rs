@@ -9,6 +9,7 @@
 
 mod alarm;
 mod decide;
+mod keep;
 mod words;
 
 use std::collections::BTreeSet;
@@ -16,7 +17,8 @@ use std::collections::BTreeSet;
 use decide::asked_of;
 
 pub use alarm::{AlarmStep, REST};
-pub use words::{Denial, Held, HoldId, Outcome, Recorded, Reservation, Snapshot, Verdict};
+pub use keep::{KEPT_ID_MAX, KEPT_KNOWN, KEPT_KNOWN_MAX, KEPT_MAX, NOTE_MAX};
+pub use words::{Denial, Found, FoundState, Held, HoldId, Kept, Outcome, Recorded, Reservation, Snapshot, Verdict};
 
 use serde::{Deserialize, Serialize};
 
@@ -39,6 +41,9 @@ pub const ENDED_MAX: usize = 64;
 struct Ended {
     id: HoldId,
     until: UnixMillis,
+    /// The note of a kept hold, which can still be found by it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
 }
 
 /// The state of one subject. `Account::default()` is the state of a subject that never called.
@@ -64,7 +69,7 @@ impl Account {
         (estimate, time): (Estimate, Wait),
     ) -> Outcome<Verdict> {
         let mut next = self.advanced(now);
-        if next.ended.iter().any(|ended| ended.id == *id) {
+        if next.has_ended(id) {
             return Outcome { answer: Verdict::Ended, next: None };
         }
         if let Some(hold) = next.holds.iter().find(|hold| hold.id == *id) {
@@ -88,7 +93,7 @@ impl Account {
             }
         }
         let expires_at = next.at.after(time);
-        next.holds.push(Reservation { id: id.clone(), made_at: next.at, expires_at, held, recorded: None });
+        next.holds.push(Reservation { id: id.clone(), made_at: next.at, expires_at, held, recorded: None, kept: None });
         Outcome { answer: Verdict::Reserved { expires_at }, next: Some(next.tidied()) }
     }
 
@@ -136,10 +141,10 @@ impl Account {
     pub fn release(&self, now: UnixMillis, id: &HoldId, give_back: bool) -> Outcome<bool> {
         let mut next = self.advanced(now);
         let Some(hold) = next.end_hold(id) else {
-            if next.ended.iter().any(|ended| ended.id == *id) {
+            if next.has_ended(id) {
                 return Outcome { answer: false, next: None };
             }
-            next.remember_ended(id.clone());
+            next.remember(id.clone(), None, next.at);
             return Outcome { answer: false, next: Some(next.tidied()) };
         };
         if let Some(recorded) = &hold.recorded {
@@ -194,23 +199,16 @@ impl Account {
             balance.advance(self.at, next.at);
         }
         next.record_expired(next.at);
-        next.holds.retain(|hold| hold.expires_at.after(GRACE) > next.at);
-        next.ended.retain(|ended| ended.until > next.at);
+        next.forget();
         next
     }
 
     fn end_hold(&mut self, id: &HoldId) -> Option<Reservation> {
         let place = self.holds.iter().position(|hold| hold.id == *id)?;
         let hold = self.holds.remove(place);
-        self.remember_ended(hold.id.clone());
+        let note = hold.kept.as_ref().map(|kept| kept.note.clone());
+        self.remember(hold.id.clone(), note, self.at);
         Some(hold)
-    }
-
-    fn remember_ended(&mut self, id: HoldId) {
-        if self.ended.len() >= ENDED_MAX {
-            self.ended.remove(0);
-        }
-        self.ended.push(Ended { id, until: self.at.after(ENDED_KEPT) });
     }
 
     /// Without the balances that a fresh account would have anyway, unless a hold still needs them to settle.

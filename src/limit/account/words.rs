@@ -8,7 +8,8 @@ use crate::limit::outbox::Booking;
 use crate::limit::{Amount, Cost, Limit};
 use crate::time::{UnixMillis, Wait};
 
-/// The id of a call, chosen by the Worker; unguessable, so nobody can end another's hold.
+/// The id of a call, chosen by the Worker; unguessable, so nobody can end another's hold. Of a kept hold, the id under
+/// which the provider knows the call.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct HoldId(pub String);
@@ -27,6 +28,39 @@ pub struct Reservation {
     /// Where it is recorded, if anywhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recorded: Option<Recorded>,
+    /// How it was kept, if it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept: Option<Kept>,
+}
+
+/// That a hold was kept beyond the request that made it, to be ended under another id.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Kept {
+    /// The id that it was made under. It tells a repeated `keep` from one of another call.
+    pub from: HoldId,
+    /// What whoever ends it has to know of it; at most `NOTE_MAX` bytes.
+    pub note: String,
+}
+
+/// A kept hold, as it is found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Found {
+    /// What has become of it.
+    pub state: FoundState,
+    /// The note that it was kept with.
+    pub note: String,
+}
+
+/// What has become of a kept hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FoundState {
+    /// It is open: it has to be settled or released.
+    Open,
+    /// Its deadline has ended it at its estimate; settling or releasing it still corrects that.
+    Expired,
+    /// It has ended for good.
+    Ended,
 }
 
 /// Where a hold is recorded, and at what.

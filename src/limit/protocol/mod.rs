@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 pub use record::{account_of, record_of};
 
-use super::account::{Account, HoldId, Snapshot, Verdict};
+use super::account::{Account, Found, HoldId, Snapshot, Verdict};
 use super::outbox::Booking;
 use super::{Charge, Estimate, Limit};
 use crate::time::{UnixMillis, Wait};
@@ -70,6 +70,25 @@ pub enum Command {
         /// For how long from now.
         hold: Wait,
     },
+    /// Keep the hold open beyond its request, to be ended under another id.
+    Keep {
+        /// The id of the call.
+        id: HoldId,
+        /// What it is known as from now on: the id that the provider gave the call.
+        as_id: HoldId,
+        /// What whoever ends it has to know of it.
+        note: String,
+        /// For how long from now.
+        hold: Wait,
+        /// Whether the day's gate, if it was to be asked, has counted the call. Whoever settles it later does not know, and
+        /// says that it has.
+        counted: bool,
+    },
+    /// Say what has become of a kept hold.
+    Find {
+        /// What it was kept as.
+        id: HoldId,
+    },
     /// Show what is left.
     Snapshot {
         /// The plan.
@@ -88,11 +107,13 @@ pub enum Reply {
         /// What is left after it.
         snapshot: Snapshot,
     },
-    /// To `settle`, `release` and `extend`.
+    /// To `settle`, `release`, `extend` and `keep`.
     Done {
-        /// Whether the hold was known.
+        /// Whether the hold was known; to `keep`, whether it is known by its new id now.
         known: bool,
     },
+    /// To `find`: the kept hold, if this subject has one of that id.
+    Found(Option<Found>),
     /// To `snapshot`.
     Snapshot(Snapshot),
 }
@@ -165,6 +186,12 @@ impl Command {
             Self::Settle { id, charge, counted } => done(account.settle(now, id, charge, *counted)),
             Self::Release { id, give_back } => done(account.release(now, id, *give_back)),
             Self::Extend { id, hold } => done(account.extend(now, id, *hold)),
+            Self::Keep { id, as_id, note, hold, counted } => {
+                let outcome = account.keep(now, id, (as_id, note), *hold);
+                let next = outcome.next.map(|next| if *counted { next } else { next.uncounted(as_id) });
+                (Reply::Done { known: outcome.answer }, next)
+            }
+            Self::Find { id } => (Reply::Found(account.find(now, id)), None),
             Self::Snapshot { plan } => (Reply::Snapshot(account.snapshot(now, &limits(plan)?)), None),
         })
     }

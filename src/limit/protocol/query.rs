@@ -45,6 +45,10 @@ struct Query {
     counted: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     post_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    as_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
 }
 
 #[derive(Clone, Copy, Serialize, Deserialize)]
@@ -93,6 +97,19 @@ impl Query {
 
     fn id(&self) -> Result<HoldId, ProtocolError> {
         self.id.clone().map(HoldId).ok_or_else(|| missing("id"))
+    }
+
+    fn as_id(&self) -> Result<HoldId, ProtocolError> {
+        self.as_id.clone().map(HoldId).ok_or_else(|| missing("as_id"))
+    }
+
+    fn note(&self) -> Result<String, ProtocolError> {
+        self.note.clone().ok_or_else(|| missing("note"))
+    }
+
+    /// Whether the gate has counted the call; said only where it has not.
+    fn counted(&self) -> bool {
+        self.counted.unwrap_or(true)
     }
 
     fn plan(&self) -> Result<String, ProtocolError> {
@@ -146,6 +163,12 @@ impl Command {
             }
             Self::Release { id, give_back } => ("release", Query { give_back: give_back.then_some(true), ..named(id) }),
             Self::Extend { id, hold } => ("extend", Query { hold_ms: Some(hold.0), ..named(id) }),
+            Self::Keep { id, as_id, note, hold, counted } => {
+                let (as_id, note) = (Some(as_id.0.clone()), Some(note.clone()));
+                let counted = (!counted).then_some(false);
+                ("keep", Query { hold_ms: Some(hold.0), as_id, note, counted, ..named(id) })
+            }
+            Self::Find { id } => ("find", named(id)),
             Self::Snapshot { plan } => ("snapshot", Query { plan: Some(plan.clone()), ..Query::default() }),
         };
         // Strings, numbers and unit variants only: the serialiser has no other way to fail.
@@ -182,10 +205,18 @@ impl Command {
                     Certainty::Exact => Charge::Exact(cost),
                     Certainty::AtLeast => Charge::AtLeast(cost),
                 };
-                Self::Settle { id: query.id()?, charge, counted: query.counted.unwrap_or(true) }
+                Self::Settle { id: query.id()?, charge, counted: query.counted() }
             }
             "release" => Self::Release { id: query.id()?, give_back: query.give_back.unwrap_or(false) },
             "extend" => Self::Extend { id: query.id()?, hold: query.hold()? },
+            "keep" => Self::Keep {
+                id: query.id()?,
+                as_id: query.as_id()?,
+                note: query.note()?,
+                hold: query.hold()?,
+                counted: query.counted(),
+            },
+            "find" => Self::Find { id: query.id()? },
             "snapshot" => Self::Snapshot { plan: query.plan()? },
             _ => return Err(unreadable("verb")),
         })

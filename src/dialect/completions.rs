@@ -1,0 +1,45 @@
+//! `POST /v1/completions`, the oldest one: a prompt is text, and every prompt of a list is a call of its own.
+
+use super::reply::{choices_of_event, choices_of_whole};
+use super::rules::{CapRule, Dialect, Family, PromptShape, ReplyRules, RequestRules};
+
+/// The dialect.
+pub static COMPLETIONS: Dialect = Dialect {
+    path: "/v1/completions",
+    family: Family::OpenAi,
+    request: RequestRules {
+        prompt: &[("prompt", PromptShape::Input)],
+        required: Some("prompt"),
+        default_model: None,
+        not_read: &[
+            "echo",
+            "frequency_penalty",
+            "logit_bias",
+            "logprobs",
+            "presence_penalty",
+            "seed",
+            "stop",
+            "stream",
+            "temperature",
+            "top_p",
+            "user",
+        ],
+        parts: &[],
+        caps: &["max_tokens"],
+        // The API's default.
+        cap: CapRule::Api(16),
+        candidates: &["n", "best_of"],
+        each_prompt_answered: true,
+        asks_for_usage: true,
+        decisive: &[],
+        unbounded: &[
+            ("models", "the price would be that of whichever model answers"),
+            ("route", "the price would be that of whichever model answers"),
+            ("provider", "the price would be that of whichever provider answers"),
+        ],
+        tool_calls_cap: None,
+        check: None,
+        extra: None,
+    },
+    reply: ReplyRules { whole: choices_of_whole, event: choices_of_event, raw: false, has_usage: true },
+};
