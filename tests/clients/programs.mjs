@@ -3,14 +3,20 @@
 
 /** What a conversation has to show, over whichever route. */
 const CONVERSATION = ["chat", "errors", "waits"];
+const OPENAI = [...CONVERSATION, "embeddings", "openai"];
+const CHAT = [...CONVERSATION, "embeddings"];
 
-/** By the folder of requirements that a package is installed from. */
+/** By the file of requirements that a package is installed from. */
 export const PYTHON = [
-  { venv: "3", package: "openai", adapter: "openai_chat", tests: [...CONVERSATION, "openai"] },
-  { venv: "2", package: "openai", adapter: "openai_chat", tests: [...CONVERSATION, "openai"] },
-  { venv: "1", package: "openai", adapter: "openai_chat", tests: [...CONVERSATION, "openai"] },
-  { venv: "2", package: "langchain-openai", adapter: "langchain", tests: CONVERSATION },
-  { venv: "2", package: "litellm", adapter: "litellm_chat", tests: CONVERSATION },
+  { venv: "3", package: "openai", adapter: "openai_chat", tests: OPENAI },
+  { venv: "2", package: "openai", adapter: "openai_chat", tests: OPENAI },
+  { venv: "1", package: "openai", adapter: "openai_chat", tests: OPENAI },
+  { venv: "2", package: "langchain-openai", adapter: "langchain", tests: CHAT },
+  { venv: "2", package: "litellm", adapter: "litellm_chat", tests: CHAT },
+  { venv: "3", package: "openai", adapter: "openai_responses", route: "responses", tests: CONVERSATION },
+  { venv: "1", package: "openai", adapter: "openai_responses", route: "responses", tests: CONVERSATION },
+  { venv: "2", package: "langchain-openai", adapter: "langchain", route: "responses", tests: CONVERSATION },
+  { venv: "2", package: "litellm", adapter: "litellm_responses", route: "responses", tests: ["chat"] },
 ];
 
 const aiSdk = (major, kind) => ({
@@ -20,16 +26,28 @@ const aiSdk = (major, kind) => ({
   kind,
   // Version 6 hands on what came in the stream, version 7 makes an error of it.
   brokenStream: major === 6 ? "Object" : "AI_StreamProviderError",
+  tests: CHAT,
+});
+
+const aiSdkResponses = (major) => ({
+  ...aiSdk(major, "openai"),
+  kind: "responses",
+  route: "responses",
+  brokenStream: "AI_TypeValidationError",
   tests: CONVERSATION,
 });
 
 /** By the packages' names in package.json. */
 export const NODE = [
-  { package: "openai", adapter: "openai", tests: [...CONVERSATION, "openai"] },
-  { package: "openai-6", adapter: "openai", tests: [...CONVERSATION, "openai"] },
+  { package: "openai", adapter: "openai", tests: OPENAI },
+  { package: "openai-6", adapter: "openai", tests: OPENAI },
   aiSdk(7, "openai"),
   aiSdk(7, "compatible"),
   aiSdk(6, "openai"),
   aiSdk(6, "compatible"),
-  { package: "@langchain/openai", adapter: "langchain", tests: CONVERSATION },
+  { package: "@langchain/openai", adapter: "langchain", tests: CHAT },
+  { package: "openai", adapter: "openai-responses", route: "responses", tests: CONVERSATION },
+  aiSdkResponses(7),
+  aiSdkResponses(6),
+  { package: "@langchain/openai", adapter: "langchain", route: "responses", tests: CONVERSATION },
 ];

@@ -22,6 +22,9 @@ function makeOnce(folder, inputs, result, message, make) {
 
 const versionIn = (text, pattern) => text.match(pattern)[1];
 
+/** The name of a client's test program, with its route where it is another than chat completions. */
+const nameOf = (title, language, { route }) => `${title} for ${language}${route ? `, ${route}` : ""}`;
+
 /** What the tests of a client are told of it. */
 const told = ({ tests, ...client }) => ({ CLIENT: JSON.stringify(client) });
 
@@ -43,7 +46,7 @@ function pythonClient(client) {
   const version = versionIn(pins, new RegExp(`^${client.package}==(\\S+)`, "m"));
   const tests = client.tests.map((name) => join(here, "python", `test_${name}.py`));
   return {
-    name: `${client.package} ${version} for Python`,
+    name: nameOf(`${client.package} ${version}`, "Python", client),
     program,
     args: ["-B", "-m", "pytest", "-p", "no:cacheprovider", "--disable-warnings", ...tests],
     // LiteLLM would ask the network for prices otherwise.
@@ -76,7 +79,7 @@ function nodeClients(node) {
     const provider = client.provider ? ` with ${titleOf(client.provider)}` : "";
     const tests = client.tests.map((name) => join(here, "node", `${name}.test.mjs`));
     return {
-      name: `${titleOf(client.package)}${provider} for Node.js`,
+      name: nameOf(`${titleOf(client.package)}${provider}`, "Node.js", client),
       program: node,
       // The files wait rather than work.
       args: ["--test", "--test-reporter=spec", `--test-concurrency=${tests.length}`, ...tests],

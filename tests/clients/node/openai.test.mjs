@@ -1,4 +1,5 @@
-// What the openai package itself promises beyond an answer: usage as it was asked for, headers, request ids, models.
+// What the openai package itself promises beyond an answer: usage as it was asked for, headers, request ids, models,
+// and its oldest route.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { ANSWER, BASE_URL as baseURL, freshKey, given, load, tries } from "./support.mjs";
@@ -64,6 +65,20 @@ describe("the package", { concurrency: true }, () => {
     assert.ok(error instanceof NotFoundError);
     assert.equal(error.requestID, await lastId());
   });
+
+  for (const asked of [undefined, { include_usage: true }]) {
+    test(`a completion of the older kind, usage ${asked ? "asked for" : "not asked for"}`, async () => {
+      const older = { model: "demo", prompt: "hi there" };
+      const { choices, usage } = await (await roomy()).completions.create(older);
+      assert.deepEqual([choices[0].text, usage.total_tokens], [ANSWER, 6]);
+      const chunks = [];
+      const stream = await (await roomy()).completions.create({ ...older, stream: true, stream_options: asked });
+      for await (const chunk of stream) chunks.push(chunk);
+      assert.equal(chunks.flatMap((chunk) => chunk.choices.map(({ text }) => text)).join(""), ANSWER);
+      assert.equal(chunks.filter((chunk) => chunk.choices.length === 0).length, asked ? 1 : 0);
+      assert.equal(chunks.at(-1).usage?.total_tokens, asked ? 6 : undefined);
+    });
+  }
 
   test("the models are listed", async () => {
     const names = [];

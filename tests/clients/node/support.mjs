@@ -8,9 +8,10 @@
 //     chat(given)    → { text, finish, usage, calls, pieces }; `given` is { model, prompt, image, tools, cap, usage }
 //     stream(given)  → the same, of a streamed answer; what goes wrong in the middle is thrown with `seen` pieces
 //     giveBack(answer, text)  the next answer, after the tool that `answer` calls has given `text`
+//     embed(texts, { model, dimensions }) → { vectors, tokens }, where the package can
 //   told(error) → { name, status, type, code, param, message }, of what a program catches
 //
-// `finish` is a word of FINISHES, `usage` is [input tokens, output tokens] or undefined, and `calls` are
+// `finish` is stop, length or tool_calls, `usage` is [input tokens, output tokens] or undefined, and `calls` are
 // { name, arguments }, the arguments parsed.
 import { pathToFileURL } from "node:url";
 
@@ -33,10 +34,15 @@ const HABITS = {
   waitsFor: "retryAfterMs",
   /** Whether it says which try it is. */
   counts: true,
-  /** The name on the wire of what `cap` sets. */
-  capField: "max_tokens",
+  /** The name on the wire of what a cap of zero sets, and what the proxy says of it. */
+  badField: "max_tokens",
+  badCode: "invalid_request",
+  /** Whether a program is told how many tokens an embedding took. */
+  countsEmbeddings: true,
   /** What of an error's body a program can read. */
   tells: ["type", "code", "param"],
+  /** The type of an error where its route has types of its own, by the code that it has elsewhere. */
+  typeOf: () => undefined,
 };
 
 const made = await make(load, { baseURL: BASE_URL, ...given });

@@ -55,7 +55,8 @@ describe("waits", { concurrency: true }, () => {
       const key = await freshKey(plan);
       const caller = connect(key);
       await caller.chat();
-      assertRefused(told(await caller[way]().catch((error) => error)), { type, code });
+      const body = { type: habits.typeOf(code) ?? type, code };
+      assertRefused(told(await caller[way]().catch((error) => error)), body);
       const [, ...refused] = await tries(key);
       assert.equal(refused.length, 1 + habits.comesBackAfter.length);
       for (const [turn, seen] of refused.entries()) {

@@ -1,6 +1,7 @@
 from importlib import metadata
 
 import pytest
+from adapters.common import RUNNER
 from support import CLIENT, adapter
 
 
@@ -12,6 +13,11 @@ def pytest_sessionstart():
     found, wanted = metadata.version(CLIENT["package"]), CLIENT["version"]
     if found != wanted:
         pytest.exit(f"{CLIENT['package']} is {found}, want {wanted}", returncode=1)
+
+
+def pytest_unconfigure():
+    # What still waits in it may otherwise outlive what it waits for.
+    RUNNER.close()
 
 
 @pytest.fixture(params=adapter.CALLERS.values(), ids=adapter.CALLERS.keys())

@@ -2,7 +2,7 @@
 
 An adapter's module has
 
-- ``CALLERS``: by name the ways to call the package; each is made with a key and perhaps ``retries``, see `adapters.common`
+- ``CALLERS``: by name the ways to call the package, each made with a key and perhaps ``retries``; see `adapters.common`
 - ``ERRORS``: the class that a program meets, by what happened
 - ``HABITS``: what sets the package apart, if anything does; see `Habits`
 - ``told(error)``: what a program can read of an error, as a `Told`
@@ -37,8 +37,14 @@ class Told:
 
 @dataclass
 class Habits:
-    # The name on the wire of what `cap` sets.
-    cap_field: str = "max_tokens"
+    # The name on the wire of what a cap of zero sets.
+    bad_field: str = "max_tokens"
+    # The smallest cap that it sends as it is given.
+    smallest_cap: int = 3
+    # Whether it asks for the usage of every stream.
+    asks_for_usage: bool = False
+    # Whether a program is told how many tokens an embedding took.
+    counts_embeddings: bool = True
     # What happened so that a program can read type, code and param; None means whatever happened.
     tells: frozenset | None = None
     # How often it comes to an upstream that fails, if it may retry twice.

@@ -1,7 +1,7 @@
 """What a call that is let through looks like from inside a program."""
 
 import pytest
-from support import ANSWER, TOOL_ARGUMENTS, fresh_key, statuses
+from support import ANSWER, HABITS, TOOL_ARGUMENTS, fresh_key, statuses
 
 WAYS = pytest.mark.parametrize("way", ["chat", "stream"])
 
@@ -22,8 +22,8 @@ def test_an_answer_arrives(connect, way):
 
 @WAYS
 def test_an_answer_is_cut_where_the_caller_caps_it(connect, way):
-    answer = call(connect(fresh_key("roomy")), way, cap=3)
-    assert (answer.text.strip(), answer.finish) == ("You said: hi", "length")
+    answer = call(connect(fresh_key("roomy")), way, prompt="and so on " * 10, cap=HABITS.smallest_cap)
+    assert (len(answer.text.split()), answer.finish) == (HABITS.smallest_cap, "length")
 
 
 @WAYS
@@ -50,7 +50,7 @@ def test_a_stream_comes_with_its_usage_if_that_is_asked_for(connect):
 @pytest.mark.parametrize("asked", [{}, {"usage": False}], ids=["not asked", "declined"])
 def test_a_stream_comes_without_usage_that_is_not_asked_for(connect, asked):
     answer = connect(fresh_key("roomy")).stream(**asked)
-    assert (answer.text, answer.usage) == (ANSWER, None)
+    assert (answer.text, answer.usage) == (ANSWER, (2, 4) if HABITS.asks_for_usage else None)
 
 
 def test_the_answer_to_a_tool_call_is_taken_back(connect):

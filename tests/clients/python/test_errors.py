@@ -40,8 +40,8 @@ def test_a_bad_request_names_the_field(connect):
     key = fresh_key("roomy")
     _, told = raised("bad request", connect(key).chat, cap=0)
     assert told.status == 400
-    assert_body("bad request", told, "invalid_request_error", "invalid_request", HABITS.cap_field)
-    assert HABITS.cap_field in told.message
+    assert_body("bad request", told, "invalid_request_error", "invalid_request", HABITS.bad_field)
+    assert HABITS.bad_field in told.message
     assert statuses(key) == [400]
 
 

@@ -1,4 +1,4 @@
-"""What the openai package itself promises beyond an answer: headers, request ids, models."""
+"""What the openai package itself promises beyond an answer: headers, request ids, models, and its oldest route."""
 
 import asyncio
 
@@ -59,3 +59,20 @@ def test_the_models_are_listed():
 
     assert "demo" in blocking(key, lambda client: [model.id for model in client.models.list()])
     assert "demo" in awaiting(key, names)
+
+
+@WAYS
+@pytest.mark.parametrize("asked", [None, {"include_usage": True}], ids=["not asked", "asked"])
+def test_a_completion_of_the_older_kind(run, asked):
+    def pieces(client):
+        return client.completions.create(model="demo", prompt="hi there", stream=True, stream_options=asked)
+
+    async def read(client):
+        return [piece async for piece in await pieces(client)]
+
+    answer = run(fresh_key("roomy"), lambda client: client.completions.create(model="demo", prompt="hi there"))
+    assert (answer.choices[0].text, answer.usage.total_tokens) == ("You said: hi there", 6)
+    chunks = run(fresh_key("roomy"), read if run is awaiting else lambda client: list(pieces(client)))
+    assert "".join(choice.text for chunk in chunks for choice in chunk.choices) == "You said: hi there"
+    assert [len(chunk.choices) for chunk in chunks].count(0) == (1 if asked else 0)
+    assert getattr(chunks[-1].usage, "total_tokens", None) == (6 if asked else None)

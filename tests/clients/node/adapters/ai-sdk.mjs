@@ -18,8 +18,8 @@ function answerOf({ text, finishReason, usage, toolCalls, response }) {
   return { text, finish, usage: pairOf(usage), calls, toolCalls, messages: response.messages };
 }
 
-/** Callers over `modelFor(name, given)`, which makes a model and the options of a call. */
-function callerOf({ generateText, streamText, jsonSchema }, modelFor, maxRetries) {
+/** A caller over `modelFor(given)`, which makes a model and the options of a call, and `vectorsBy(name)`. */
+function callerOf({ generateText, streamText, jsonSchema, embedMany }, { modelFor, vectorsBy }, maxRetries) {
   const requestFor = (given) => {
     const all = asked(given);
     const tools = { [TOOL.name]: { description: TOOL.description, inputSchema: jsonSchema(TOOL.parameters) } };
@@ -52,6 +52,15 @@ function callerOf({ generateText, streamText, jsonSchema }, modelFor, maxRetries
       ]);
       return { ...answerOf({ text, finishReason, usage, toolCalls, response }), pieces };
     },
+    async embed(texts, { model: name, dimensions } = asked()) {
+      const { embeddings, usage } = await embedMany({
+        model: vectorsBy(name),
+        values: texts,
+        ...(maxRetries !== undefined && { maxRetries }),
+        ...(dimensions && { providerOptions: { openai: { dimensions }, tollgate: { dimensions } } }),
+      });
+      return { vectors: embeddings, tokens: usage.tokens };
+    },
     giveBack(answer, text, given) {
       const [{ toolCallId, toolName }] = answer.toolCalls;
       const result = { type: "tool-result", toolCallId, toolName, output: { type: "text", value: text } };
@@ -63,11 +72,11 @@ function callerOf({ generateText, streamText, jsonSchema }, modelFor, maxRetries
 
 /**
  * After its last try the SDK throws an error about all of them. In a stream it hands on what came, version 6 as it is,
- * version 7 in an error of its own.
+ * version 7 in an error of its own, both in an error of types what responses do not define.
  */
 function told(thrown) {
   const error = thrown.lastError ?? thrown;
-  const { type, code, param } = error.data?.error ?? error.data ?? error;
+  const { type, code, param } = error.data?.error ?? error.data ?? error.value?.error ?? error;
   const name = error.name ?? error.constructor.name;
   return { name, status: error.statusCode, type, code, param, message: error.message };
 }
@@ -88,28 +97,41 @@ const habits = { comesBackAfter: [2_000, 4_000], counts: false };
 
 const KINDS = {
   /** `openai.chat(model)`, which always asks for the usage of a stream. */
-  openai: ({ createOpenAI }, options) => {
+  openai({ createOpenAI }, options) {
     const openai = createOpenAI(options);
-    const model = ({ model, cap }) => ({
+    const modelFor = ({ model, cap }) => ({
       model: openai.chat(model),
       // The SDK itself refuses a cap of zero.
       ...(cap === 0 && { providerOptions: { openai: { maxCompletionTokens: cap } } }),
     });
-    return { model, habits: { asksForUsage: "always", capField: "max_completion_tokens" } };
+    const vectorsBy = (name) => openai.embedding(name);
+    return { modelFor, vectorsBy, habits: { asksForUsage: "always", badField: "max_completion_tokens" } };
   },
-  compatible: ({ createOpenAICompatible }, options) => {
+  /** `openai(model)`, which goes to responses. */
+  responses({ createOpenAI }, options) {
+    const openai = createOpenAI(options);
+    const modelFor = ({ model, cap }) => ({
+      model: openai(model),
+      // There is no way to send a cap of zero; what no plan here allows is as bad.
+      ...(cap === 0 && { tools: { web_search: openai.tools.webSearch({}) } }),
+    });
+    const bad = { badField: "tools[0].type", badCode: "unsupported_parameter" };
+    return { modelFor, habits: { asksForUsage: "always", ...bad } };
+  },
+  compatible({ createOpenAICompatible }, options) {
     const make = (includeUsage) => createOpenAICompatible({ ...options, name: "tollgate", includeUsage });
-    const model = ({ model, cap, usage }) => ({
+    const modelFor = ({ model, cap, usage }) => ({
       model: make(usage)(model),
       ...(cap === 0 && { providerOptions: { tollgate: { max_completion_tokens: cap } } }),
     });
-    return { model, habits: { capField: "max_completion_tokens" } };
+    const vectorsBy = (name) => make().textEmbeddingModel(name);
+    return { modelFor, vectorsBy, habits: { badField: "max_completion_tokens" } };
   },
 };
 
 export async function make(load, { baseURL, package: name, provider, kind, brokenStream }) {
   const [ai, providers] = await Promise.all([load(name), load(provider)]);
   const using = (apiKey) => KINDS[kind](providers, { baseURL, apiKey });
-  const connect = (apiKey, { retries } = {}) => callerOf(ai, using(apiKey).model, retries);
+  const connect = (apiKey, { retries } = {}) => callerOf(ai, using(apiKey), retries);
   return { connect, told, errors: errorsWith(brokenStream), habits: { ...habits, ...using("").habits } };
 }

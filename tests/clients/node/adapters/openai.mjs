@@ -47,6 +47,10 @@ function callerOf(client) {
       });
       return { ...answer, pieces, calls: calls.map(parsed) };
     },
+    async embed(input, { model, dimensions } = asked()) {
+      const { data, usage } = await client.embeddings.create({ model, input, ...(dimensions && { dimensions }) });
+      return { vectors: data.map(({ embedding }) => embedding), tokens: usage.prompt_tokens };
+    },
     giveBack(answer, text, given) {
       const result = { role: "tool", tool_call_id: answer.message.tool_calls[0].id, content: text };
       return chat({ tools: true, messages: [...messagesFor(asked(given)), answer.message, result] });
@@ -71,9 +75,11 @@ export const errors = {
   brokenStream: "APIError",
 };
 
+export const optionsOf = (baseURL, apiKey, { retries: maxRetries } = {}) =>
+  ({ baseURL, apiKey, ...(maxRetries !== undefined && { maxRetries }) });
+
 export async function make(load, { baseURL, package: name }) {
   const { OpenAI } = await load(name);
-  const connect = (apiKey, { retries: maxRetries } = {}) =>
-    callerOf(new OpenAI({ baseURL, apiKey, ...(maxRetries !== undefined && { maxRetries }) }));
+  const connect = (apiKey, options) => callerOf(new OpenAI(optionsOf(baseURL, apiKey, options)));
   return { connect, told, errors };
 }

@@ -1,9 +1,9 @@
 """What the adapters have in common: what they send, what they give, and the two ways to call.
 
-A caller has ``chat(**given)`` and ``stream(**given)``, which give an `Answer`, and ``give_back(answer, text, **given)``,
-the next answer after the tool that ``answer`` calls has given ``text``. What goes wrong in the middle of a stream is
-raised with the pieces before it as ``seen``. What can be given: ``model``, ``prompt``, ``image``, ``tools``, ``cap``,
-``usage``.
+A caller has ``chat(**given)`` and ``stream(**given)``, which give an `Answer`, and ``give_back(answer, text, **given)``
+for the next answer, after the tool that ``answer`` calls has given ``text``. Where the package can, ``embed(texts,
+model)`` gives `Vectors`. What goes wrong in the middle of a stream is raised with the pieces before it as ``seen``. What
+can be given stands in `Asked`.
 """
 
 import asyncio
@@ -48,6 +48,15 @@ class Answer:
     pieces: int = 0
 
 
+@dataclass
+class Vectors:
+    """What a program has of embeddings."""
+
+    vectors: list
+    # How many tokens they took, if the package tells.
+    tokens: int | None = None
+
+
 def chat_messages(asked):
     """A question as chat completions take it."""
     picture = {"type": "image_url", "image_url": {"url": PICTURE}}
@@ -73,14 +82,21 @@ class Blocking:
 
 
 # One event loop for all, as in a program: some packages keep connections that belong to it.
-_RUNNER = asyncio.Runner()
+RUNNER = asyncio.Runner()
 
 
 class Awaiting:
     """A caller over an asynchronous ``send``."""
 
+    @staticmethod
+    def wait_for(coming):
+        async def wait():
+            return await coming
+
+        return RUNNER.run(wait())
+
     def whole(self, request):
-        return _RUNNER.run(self.send(request))
+        return self.wait_for(self.send(request))
 
     def pieces(self, request, **more):
         async def read():
@@ -95,4 +111,4 @@ class Awaiting:
                 raise
             return seen
 
-        return _RUNNER.run(read())
+        return self.wait_for(read())

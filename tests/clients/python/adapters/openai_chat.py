@@ -5,7 +5,7 @@ import json
 import openai
 from support import BASE_URL, Told
 
-from .common import TOOL, Answer, Asked, Awaiting, Blocking, chat_messages
+from .common import TOOL, Answer, Asked, Awaiting, Blocking, Vectors, chat_messages
 
 
 def request_for(asked, messages=None):
@@ -68,6 +68,10 @@ class Chat:
         return answer_of(self.whole(request_for(asked, messages)))
 
 
+def vectors_of(answer):
+    return Vectors([item.embedding for item in answer.data], answer.usage.prompt_tokens)
+
+
 def options(key, retries):
     return {"base_url": BASE_URL, "api_key": key, **({} if retries is None else {"max_retries": retries})}
 
@@ -79,6 +83,9 @@ class BlockingClient(Chat, Blocking):
     def send(self, request, **more):
         return self._client.chat.completions.create(**request, **more)
 
+    def embed(self, texts, model="demo", **given):
+        return vectors_of(self._client.embeddings.create(input=texts, model=model, **given))
+
 
 class AwaitingClient(Chat, Awaiting):
     def __init__(self, key, retries=None):
@@ -86,6 +93,9 @@ class AwaitingClient(Chat, Awaiting):
 
     async def send(self, request, **more):
         return await self._client.chat.completions.create(**request, **more)
+
+    def embed(self, texts, model="demo", **given):
+        return vectors_of(self.wait_for(self._client.embeddings.create(input=texts, model=model, **given)))
 
 
 CALLERS = {"OpenAI": BlockingClient, "AsyncOpenAI": AwaitingClient}
