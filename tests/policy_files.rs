@@ -157,6 +157,19 @@ fn the_shipped_policy_is_valid() {
 }
 
 #[test]
+fn what_the_shipped_file_shows_as_an_example_is_valid() {
+    let lines = include_str!("../wrangler.toml").lines().filter(|line| line.starts_with("# \""));
+    let examples: Vec<&str> = lines.map(|line| line.trim_start_matches("# ")).collect();
+    let examples: toml::Table = examples.join("\n").parse().unwrap();
+    assert_eq!(examples.keys().collect::<Vec<_>>(), ["gpt-5.5", "my-model"]);
+    let mut models = Written::good().0.remove("MODELS").unwrap();
+    for (name, model) in examples {
+        models[name] = serde_json::to_value(model).unwrap();
+    }
+    assert_eq!(faults("MODELS", models), Vec::<String>::new());
+}
+
+#[test]
 fn every_shipped_table_fits_a_variable() {
     let sizes: BTreeMap<_, _> = shipped().iter().map(|(name, table)| (name.clone(), table.to_string().len())).collect();
     assert!(sizes.values().all(|size| *size < VARIABLE_BYTES_MAX), "of {VARIABLE_BYTES_MAX} bytes: {sizes:?}");

@@ -4,6 +4,7 @@
 use tollgate::auth::Unrecognised;
 use tollgate::dialect::bad_request::BadRequest;
 use tollgate::dialect::fault::ErrorBody;
+use tollgate::dialect::rules::Family;
 use tollgate::ledger::{DayRefusal, DayScope};
 use tollgate::limit::account::Denial;
 use tollgate::limit::{Amount, Limit, Period, Shape, Unit};
@@ -15,7 +16,7 @@ fn shown(rejection: &Rejection) -> String {
     let parts = rejection.parts();
     let mut lines = vec![format!("# {}", name(rejection)), parts.status.to_string()];
     lines.extend(parts.headers.iter().map(|(name, value)| format!("{name}: {value}")));
-    lines.push(parts.body() + "\n");
+    lines.push(parts.body(Family::OpenAi, "c") + "\n");
     lines.join("\n")
 }
 
@@ -155,7 +156,7 @@ fn a_rejection_is_attributable_and_its_waits_agree() {
         // Clients do not come back after a 400, and give up at these words.
         assert!(parts.status != 400 || seconds.is_none());
         for word in ["billing", "credit balance", "usage quota", "will reset at"] {
-            assert!(!parts.body().contains(word), "{rejection:?}");
+            assert!(!parts.body(Family::OpenAi, "c").contains(word), "{rejection:?}");
         }
     }
 }
@@ -168,11 +169,11 @@ fn a_stream_that_broke_off_ends_with_an_error_event() {
         format!("data: {{\"error\":{error}}}\n\n")
     };
     assert_eq!(
-        UpstreamFault::Timeout.stream_event(),
+        UpstreamFault::Timeout.stream_event(Family::OpenAi, "c"),
         error("The model provider stopped sending; the answer is incomplete.", "upstream_timeout")
     );
     assert_eq!(
-        UpstreamFault::Invalid.stream_event(),
+        UpstreamFault::Invalid.stream_event(Family::OpenAi, "c"),
         error("The model provider's stream broke off; the answer is incomplete.", "upstream_invalid")
     );
 }

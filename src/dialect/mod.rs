@@ -14,6 +14,7 @@ pub mod fault;
 mod fields;
 pub mod image;
 pub mod json;
+pub mod messages;
 mod parts;
 pub mod prompt;
 mod refused;
@@ -22,6 +23,7 @@ pub mod request;
 pub mod responses;
 pub mod rules;
 pub mod seen;
+pub mod shape;
 pub mod sse;
 pub mod texts;
 pub mod tools;
@@ -30,5 +32,11 @@ pub mod usage;
 use rules::Dialect;
 
 /// Every dialect.
-pub static DIALECTS: [&Dialect; 4] =
-    [&chat::CHAT, &completions::COMPLETIONS, &responses::RESPONSES, &embeddings::EMBEDDINGS];
+pub static DIALECTS: [&Dialect; 6] = [
+    &chat::CHAT,
+    &completions::COMPLETIONS,
+    &responses::RESPONSES,
+    &embeddings::EMBEDDINGS,
+    &messages::MESSAGES,
+    &messages::COUNT_TOKENS,
+];

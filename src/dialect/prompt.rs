@@ -5,8 +5,9 @@
 //! of tokens that the policy states, and what has no size that we can see counts as a whole context.
 
 use super::bad_request::{BadRequest, bad};
+use super::image::ImageRule;
 use super::json::{Member, Members};
-use super::parts::{Block, Part, part};
+use super::parts::{Block, Part, image_tokens, part};
 use super::request::elements;
 use super::rules::{PartKind, PromptShape, RequestRules};
 use super::texts::{TextSink, walk, walk_objects};
@@ -52,8 +53,8 @@ pub struct ModelCount {
     pub encoding: Option<Encoding>,
     /// What its count is multiplied by, in hundredths: 100 for the model's own vocabulary, more for a stand-in.
     pub percent: u64,
-    /// The most that one image counts.
-    pub image: Tokens,
+    /// What an image counts.
+    pub image: ImageRule,
     /// The most that the model reads at all.
     pub context: Tokens,
 }
@@ -63,7 +64,7 @@ pub struct ModelCount {
 pub struct TextCounter {
     encoding: Option<Encoding>,
     percent: u64,
-    image: Tokens,
+    image: ImageRule,
     free_bounds: bool,
     bytes_left: u64,
     budget: WorkBudget,
@@ -251,7 +252,8 @@ impl TextSink for Reading<'_> {
             Part::Nothing => {}
             Part::Image => {
                 self.size.images += 1;
-                self.size.image_tokens = self.size.image_tokens.saturating_add(self.counter.image.0);
+                self.size.image_tokens =
+                    self.size.image_tokens.saturating_add(image_tokens(&self.counter.image, value).0);
             }
             Part::Sound => {
                 self.size.sounds += 1;
@@ -276,8 +278,12 @@ mod tests {
         per_call: Tokens(8),
         per_tool: Tokens(16),
     };
-    const MODEL: ModelCount =
-        ModelCount { encoding: Some(Encoding::O200k), percent: 100, image: Tokens(2_000), context: Tokens(100_000) };
+    const MODEL: ModelCount = ModelCount {
+        encoding: Some(Encoding::O200k),
+        percent: 100,
+        image: ImageRule::Fixed(Tokens(2_000)),
+        context: Tokens(100_000),
+    };
 
     fn size_of(body: &str) -> PromptSize {
         PromptSize::of(&CHAT.request, &Members::of_body(body.as_bytes()).unwrap().1, &mut TextCounter::bytes(&MODEL))

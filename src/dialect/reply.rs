@@ -27,6 +27,7 @@ pub struct Answer<'b> {
     pub(super) results: Option<&'b RawValue>,
     pub(super) text: Option<&'b RawValue>,
     pub(super) delta: Option<&'b RawValue>,
+    pub(super) input_tokens: Option<&'b RawValue>,
     usage: Option<&'b RawValue>,
     x_groq: Option<&'b RawValue>,
     response: Option<&'b RawValue>,

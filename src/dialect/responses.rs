@@ -5,6 +5,7 @@ use super::json::Members;
 use super::reply::{Answer, Chunk, OutputCounter, is_list, output_in};
 use super::rules::{CapRule, Dialect, Family, PartKind, PromptShape, ReplyRules, RequestRules};
 use super::seen::Seen;
+use crate::pricing::Quantities;
 
 /// The dialect.
 pub static RESPONSES: Dialect = Dialect {
@@ -54,19 +55,21 @@ pub static RESPONSES: Dialect = Dialect {
         decisive: &["background", "instructions", "max_tool_calls", "service_tier", "tools"],
         unbounded: &[],
         tool_calls_cap: Some("max_tool_calls"),
-        check: Some(check),
-        extra: None,
+        client_tools: &[],
+        tools_tokens: 0,
+        free: false,
+        extra: Some(check),
     },
     reply: ReplyRules { whole, event, raw: false, has_usage: true },
 };
 
-fn check(members: &Members<'_>) -> Result<(), BadRequest> {
+fn check(members: &Members<'_>) -> Result<Quantities, BadRequest> {
     let is_true = |name: &str| members.get(name).is_some_and(|member| member.value.get() == "true");
     if is_true("background") && is_true("stream") {
         let why = "`background` is not supported together with `stream`: it goes on when its client has left";
         return Err(unsupported("background", why.to_owned()));
     }
-    Ok(())
+    Ok(Quantities::default())
 }
 
 fn whole(answer: &Answer<'_>, counter: &mut OutputCounter) -> Option<Seen> {

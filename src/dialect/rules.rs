@@ -67,9 +67,13 @@ pub struct RequestRules {
     pub unbounded: &'static [(&'static str, &'static str)],
     /// The member that bounds the uses of the provider's own tools; without one each tool has to bound its own.
     pub tool_calls_cap: Option<&'static str>,
-    /// What else has to be checked.
-    pub check: Option<Reader<()>>,
-    /// What else the call takes: characters, images, sound.
+    /// Beginnings of the types of tools that the client runs, though the provider describes them.
+    pub client_tools: &'static [&'static str],
+    /// What the provider's own words about tools count at most, if there are any.
+    pub tools_tokens: u64,
+    /// Whether the provider makes no charge.
+    pub free: bool,
+    /// What else the call takes (characters, images, sound), and what else has to be checked.
     pub extra: Option<Reader<Quantities>>,
 }
 

@@ -30,10 +30,10 @@ use record::CallRecord;
 use relay::Relay;
 
 use crate::dialect::DIALECTS;
-use crate::dialect::rules::Dialect;
+use crate::dialect::rules::{Dialect, Family};
 use crate::limit::account::Snapshot;
 use crate::policy::{Cors, Faults, Policy};
-use crate::rate_headers::rate_headers;
+use crate::rate_headers::{anthropic_rate_headers, rate_headers};
 use crate::rejection::Rejection;
 
 /// What a caller sends, but for headers and body, which are asked for when needed.
@@ -88,6 +88,13 @@ enum Route {
     Health,
 }
 
+impl Route {
+    /// Whose clients call it.
+    fn family(self) -> Family {
+        if let Self::Call(dialect) = self { dialect.family } else { Family::OpenAi }
+    }
+}
+
 /// The routes beside those of the dialects: path, method, what it does.
 const ROUTES: [(&str, &str, Route); 5] = [
     ("/v1/tokens/count", "POST", Route::Count),
@@ -101,9 +108,12 @@ const ROUTES: [(&str, &str, Route); 5] = [
 pub async fn handle<'p, P: Ports>(policy: &'p Result<Policy, Faults>, ports: &P, call: &Call) -> Answer<'p, P::Body> {
     let no_cors = Cors::default();
     let cors = policy.as_ref().map_or(&no_cors, |policy| &policy.cors);
-    let mut frame =
-        Frame { id: call.id.clone(), headers: cors::answer_headers(cors, ports.header("origin").as_deref()) };
     let found = route_of(&call.path);
+    let mut frame = Frame {
+        id: call.id.clone(),
+        family: found.map_or(Family::OpenAi, |(_, _, route)| route.family()),
+        headers: cors::answer_headers(cors, ports.header("origin").as_deref()),
+    };
     let record = CallRecord {
         id: call.id.clone(),
         at: ports.now(),
@@ -139,6 +149,7 @@ fn route_of(path: &str) -> Option<(&'static str, &'static str, Route)> {
 /// What all answers to a call have in common.
 struct Frame {
     id: String,
+    family: Family,
     headers: Vec<(String, String)>,
 }
 
@@ -185,8 +196,20 @@ impl Frame {
         }
     }
 
+    fn rates(&self, snapshot: &Snapshot) -> Vec<(String, String)> {
+        let mut headers = rate_headers(snapshot);
+        if self.family == Family::Anthropic {
+            headers.extend(anthropic_rate_headers(snapshot));
+        }
+        headers
+    }
+
     fn head(self, status: u16, headers: Vec<(String, String)>) -> Head {
-        let mut all = vec![("x-request-id".to_owned(), self.id)];
+        let mut all = Vec::new();
+        if self.family == Family::Anthropic {
+            all.push(("request-id".to_owned(), self.id.clone()));
+        }
+        all.push(("x-request-id".to_owned(), self.id));
         all.extend(headers);
         all.extend(self.headers);
         Head { status, headers: all }
@@ -211,11 +234,11 @@ impl Frame {
     fn completed<B>(self, completed: Completed<'_, B>) -> Answer<'_, B> {
         match completed {
             Completed::Whole { mut headers, body, snapshot, hold } => {
-                headers.extend(rate_headers(&snapshot));
+                headers.extend(self.rates(&snapshot));
                 self.whole(200, headers, body, Some(hold))
             }
             Completed::Stream { mut headers, snapshot, relay } => {
-                headers.extend(rate_headers(&snapshot));
+                headers.extend(self.rates(&snapshot));
                 Answer::Stream { head: self.head(200, headers), relay }
             }
         }
@@ -242,8 +265,9 @@ impl Frame {
             None
         };
         let mut headers = vec![("content-type".to_owned(), "application/json".to_owned())];
-        headers.extend(snapshot.iter().flat_map(rate_headers));
+        headers.extend(snapshot.iter().flat_map(|snapshot| self.rates(snapshot)));
         headers.extend(said.headers.clone());
-        self.whole(said.status, headers, said.body().into_bytes(), hold)
+        let body = said.body(self.family, &self.id).into_bytes();
+        self.whole(said.status, headers, body, hold)
     }
 }

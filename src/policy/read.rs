@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::keys::Keys;
+use super::shipped::Shipped;
 use super::table::{Faults, Table};
 use super::{Bounds, Cors, Placement, Policy, models, plans, site, upstreams};
 use crate::dialect::prompt::{CountMethod, CountRules};
@@ -32,8 +33,13 @@ impl Policy {
         let mut faults = Faults::default();
         let mut policy = variable("POLICY", sources, &mut faults);
         let upstreams = upstreams::read(variable("UPSTREAMS", sources, &mut faults), sources, &mut faults);
-        let models = models::read(variable("MODELS", sources, &mut faults), &upstreams, &mut faults);
-        let aliases = models::aliases(policy.table("aliases", &mut faults), &models, &mut faults);
+        let mut shipped = Shipped::read(&mut policy, &mut faults);
+        let aliases = policy.table("aliases", &mut faults);
+        let models = models_written(&shipped, sources, &mut faults);
+        let price_version = shipped.version(!models.is_empty() || policy.has(models::DEFAULT_MODEL));
+        let models = models::read(models, &mut shipped, &aliases, &upstreams, &mut faults);
+        let aliases = models::aliases(aliases, shipped, &models, &mut faults);
+        let default_model = models::default_model(&mut policy, &upstreams, &mut faults);
         let mut plans = plans::read(variable("PLANS", sources, &mut faults), &models, &mut faults);
         // With visitors, and the secret that makes them, there is somebody who may call without a key.
         let visited = policy.has("visitors") && (sources.variable)("VISITOR_SECRET").is_some();
@@ -51,8 +57,10 @@ impl Policy {
         if faults.0.is_empty() {
             Ok(Self {
                 plans,
+                price_version,
                 models,
                 aliases,
+                default_model,
                 upstreams,
                 keys,
                 ledger,
@@ -67,6 +75,15 @@ impl Policy {
             Err(faults)
         }
     }
+}
+
+/// `MODELS`, which need not be there where the shipped prices are.
+fn models_written(shipped: &Shipped, sources: &Sources<'_>, faults: &mut Faults) -> Table {
+    const MODELS: &str = "MODELS";
+    if !shipped.is_empty() && (sources.variable)(MODELS).is_none() {
+        return Table::of(MODELS, Value::Object(serde_json::Map::default()), faults);
+    }
+    variable(MODELS, sources, faults)
 }
 
 fn variable(name: &str, sources: &Sources<'_>, faults: &mut Faults) -> Table {

@@ -7,14 +7,14 @@
 mod limits;
 mod upstream;
 
-use serde::Serialize;
-
 use limits::{day_limited, is_cap, is_cap_of_zero, limited, never_fits, shielded};
 pub use upstream::UpstreamFault;
 
 use crate::auth::Unrecognised;
 use crate::dialect::bad_request::BadRequest;
 use crate::dialect::fault::ErrorBody;
+use crate::dialect::rules::Family;
+use crate::dialect::shape::error_body;
 use crate::ledger::DayRefusal;
 use crate::limit::account::Denial;
 use crate::time::Wait;
@@ -101,15 +101,10 @@ pub struct RejectionParts {
 }
 
 impl RejectionParts {
-    /// The body in JSON.
+    /// The body in JSON, as clients of a family read it; `id` is the call's.
     #[must_use]
-    pub fn body(&self) -> String {
-        #[derive(Serialize)]
-        struct Body<'e> {
-            error: &'e ErrorBody,
-        }
-        // Strings and nulls only: the serialiser has no other way to fail.
-        serde_json::to_string(&Body { error: &self.error }).unwrap_or_default()
+    pub fn body(&self, family: Family, id: &str) -> String {
+        error_body(family, self.status, &self.error, id)
     }
 }
 

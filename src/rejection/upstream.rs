@@ -2,6 +2,8 @@
 
 use super::{RejectionParts, error, retry_headers};
 use crate::dialect::fault::ErrorBody;
+use crate::dialect::rules::Family;
+use crate::dialect::shape::error_event;
 use crate::time::Wait;
 
 /// How an upstream failed.
@@ -78,16 +80,11 @@ impl UpstreamFault {
     /// The event that ends a stream which had begun: what was written of the answer is charged, so nothing is said of
     /// that here.
     #[must_use]
-    pub fn stream_event(&self) -> String {
-        let message = match self {
-            Self::Timeout => "The model provider stopped sending; the answer is incomplete.",
-            _ => "The model provider's stream broke off; the answer is incomplete.",
+    pub fn stream_event(&self, family: Family, id: &str) -> String {
+        let (status, message) = match self {
+            Self::Timeout => (504, "The model provider stopped sending; the answer is incomplete."),
+            _ => (502, "The model provider's stream broke off; the answer is incomplete."),
         };
-        let parts = RejectionParts {
-            status: 200,
-            headers: Vec::new(),
-            error: error("server_error", self.code(), None, message.to_owned()),
-        };
-        format!("data: {}\n\n", parts.body())
+        error_event(family, status, &error("server_error", self.code(), None, message.to_owned()), id)
     }
 }

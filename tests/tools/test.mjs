@@ -48,7 +48,7 @@ function parts(programs) {
       "tests of the Worker": () => (build(programs), nodeTests("tests/worker/**/*.test.mjs")),
     },
     start: {
-      "npm start and npm run usage": () => (build(programs), nodeTests("tests/tools/*.test.mjs")),
+      "npm start, npm run usage and npm run prices": () => (build(programs), nodeTests("tests/tools/*.test.mjs")),
     },
     clients: {
       "the official clients": () => succeeds(node, ["tests/clients/run.mjs"]),
