@@ -1,6 +1,6 @@
 // The policy that the clients meet: one plan for each thing to show, and keys of which each has a caller of its own.
 import { createHash, randomBytes } from "node:crypto";
-import { MODELS } from "../standin/standin.mjs";
+import { CLAUDE, MODELS } from "../standin/standin.mjs";
 
 /** How long a caller of the plan `short` is sent away. Not whole seconds, to see which header a client goes by. */
 export const SHORT_WAIT_MS = 1_200;
@@ -39,15 +39,24 @@ function makeKeys() {
   };
 }
 
-/** The Worker's variables for the two upstreams (base addresses), and the keys. */
+/** The Worker's variables for the two upstreams (base addresses), each of which speaks both APIs, and the keys. */
 export function makePolicy({ standin, refusing }) {
   const keys = makeKeys();
-  const models = Object.fromEntries(Object.keys(MODELS).map((name) => [name, PRICE]));
+  const [paid, free] = [{ base_url: standin, secret: "LLM_API_KEY" }, { base_url: refusing }];
+  const modelsOf = (before, upstream) => {
+    const models = Object.keys(MODELS).map((name) => [`${before}${name}`, { ...PRICE, upstream }]);
+    return { ...Object.fromEntries(models), [`${before}refusing`]: { ...PRICE, upstream: `${before}refusing` } };
+  };
   const env = {
     POLICY: {},
     PLANS,
-    MODELS: { ...models, refusing: { ...PRICE, upstream: "refusing" } },
-    UPSTREAMS: { default: { base_url: standin, secret: "LLM_API_KEY" }, refusing: { base_url: refusing } },
+    MODELS: { ...modelsOf("", "default"), ...modelsOf(CLAUDE, "anthropic") },
+    UPSTREAMS: {
+      default: paid,
+      refusing: free,
+      anthropic: { ...paid, kind: "anthropic" },
+      [`${CLAUDE}refusing`]: { ...free, kind: "anthropic" },
+    },
     LLM_API_KEY: "upstream-key",
     API_KEYS: keys.secret,
   };

@@ -17,6 +17,7 @@ export const PYTHON = [
   { venv: "1", package: "openai", adapter: "openai_responses", route: "responses", tests: CONVERSATION },
   { venv: "2", package: "langchain-openai", adapter: "langchain", route: "responses", tests: CONVERSATION },
   { venv: "2", package: "litellm", adapter: "litellm_responses", route: "responses", tests: ["chat"] },
+  { venv: "2", package: "anthropic", adapter: "anthropic_messages", tests: CONVERSATION },
 ];
 
 const aiSdk = (major, kind) => ({
@@ -50,4 +51,5 @@ export const NODE = [
   aiSdkResponses(7),
   aiSdkResponses(6),
   { package: "@langchain/openai", adapter: "langchain", route: "responses", tests: CONVERSATION },
+  { package: "@anthropic-ai/sdk", adapter: "anthropic", tests: CONVERSATION },
 ];

@@ -30,10 +30,12 @@ async function serve(answer) {
   };
 }
 
-/** An upstream that refuses every request, in the shape of those whose code is a number. */
+/** An upstream that refuses every request, in Anthropic's shape or in that of those whose code is a number. */
 function startRefusing() {
-  const body = { error: { code: 400, message: "This model's maximum context length is 8 tokens.", metadata: {} } };
-  return serve(() => ({ status: 400, body }));
+  const message = "This model's maximum context length is 8 tokens.";
+  const anthropic = { type: "error", error: { type: "invalid_request_error", message }, request_id: "req_refusing" };
+  const other = { error: { code: 400, message, metadata: {} } };
+  return serve(({ pathname }) => ({ status: 400, body: pathname.endsWith("/messages") ? anthropic : other }));
 }
 
 async function awayFromMidnight() {

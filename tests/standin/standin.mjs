@@ -12,6 +12,8 @@ import * as embeddings from "./embeddings.mjs";
 import * as messages from "./messages.mjs";
 import * as responses from "./responses.mjs";
 
+/** Before a name it changes nothing; it is for policies, in which a model has one upstream of one kind. */
+export const CLAUDE = "claude-";
 /** The models by name. A name that is not here behaves like `demo`. */
 export const MODELS = {
   demo: { says: "answers at once" },
@@ -120,7 +122,8 @@ async function answer(request, response, key) {
     const data = Object.keys(MODELS).map((id) => ({ id, object: "model", created: 0, owned_by: "stand-in" }));
     return send(response, { status: 200, body: { object: "list", data } });
   }
-  const manner = Object.hasOwn(MODELS, asked.model) ? MODELS[asked.model] : NORMAL;
+  const name = asked.model.startsWith(CLAUDE) ? asked.model.slice(CLAUDE.length) : asked.model;
+  const manner = Object.hasOwn(MODELS, name) ? MODELS[name] : NORMAL;
   if (manner.hangs) return undefined;
   if (manner.before) await wait(manner.before);
   if (manner.status) {

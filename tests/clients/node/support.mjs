@@ -41,8 +41,10 @@ const HABITS = {
   countsEmbeddings: true,
   /** What of an error's body a program can read. */
   tells: ["type", "code", "param"],
-  /** The type of an error where its route has types of its own, by the code that it has elsewhere. */
-  typeOf: () => undefined,
+  /** The type of an error by its status, where its route has types of its own. */
+  typeOf: (status, type) => type,
+  /** Whether the errors of the upstreams that it reaches have codes. */
+  upstreamHasCodes: true,
 };
 
 const made = await make(load, { baseURL: BASE_URL, ...given });

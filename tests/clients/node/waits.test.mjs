@@ -55,7 +55,7 @@ describe("waits", { concurrency: true }, () => {
       const key = await freshKey(plan);
       const caller = connect(key);
       await caller.chat();
-      const body = { type: habits.typeOf(code) ?? type, code };
+      const body = { type: habits.typeOf(429, type), code };
       assertRefused(told(await caller[way]().catch((error) => error)), body);
       const [, ...refused] = await tries(key);
       assert.equal(refused.length, 1 + habits.comesBackAfter.length);

@@ -13,6 +13,7 @@ import json
 import os
 import urllib.parse
 import urllib.request
+from collections.abc import Callable
 from dataclasses import dataclass
 
 BASE_URL = os.environ["BASE_URL"]
@@ -47,6 +48,10 @@ class Habits:
     counts_embeddings: bool = True
     # What happened so that a program can read type, code and param; None means whatever happened.
     tells: frozenset | None = None
+    # The type of an error by its status, where its route has types of its own.
+    type_of: Callable = lambda _, type: type
+    # Whether the errors of the upstreams that it reaches have codes.
+    upstream_has_codes: bool = True
     # How often it comes to an upstream that fails, if it may retry twice.
     tries_of_failure: int = 3
 

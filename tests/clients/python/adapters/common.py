@@ -2,8 +2,8 @@
 
 A caller has ``chat(**given)`` and ``stream(**given)``, which give an `Answer`, and ``give_back(answer, text, **given)``
 for the next answer, after the tool that ``answer`` calls has given ``text``. Where the package can, ``embed(texts,
-model)`` gives `Vectors`. What goes wrong in the middle of a stream is raised with the pieces before it as ``seen``. What
-can be given stands in `Asked`.
+model)`` gives `Vectors`. What goes wrong in the middle of a stream is raised with the pieces before it as ``seen``.
+What can be given stands in `Asked`.
 """
 
 import asyncio
