@@ -1,5 +1,5 @@
 //! Every dialect with everything outside of the call in memory: held, forwarded, metered and told in its own shape.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test that cannot go on has failed")]
 
 use serde_json::{Value, json};
 use support::flow::{answers, ended};
@@ -13,6 +13,7 @@ mod support {
     #[expect(dead_code, reason = "what other tests need of it")]
     pub(crate) mod ledger;
     pub(crate) mod policy;
+    #[expect(dead_code, reason = "what other tests need of it")]
     pub(crate) mod stream;
     #[expect(dead_code, reason = "what other tests need of it")]
     pub(crate) mod world;

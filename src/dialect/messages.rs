@@ -19,7 +19,7 @@ const NOT_READ: [&str; 10] = [
     "top_k",
     "top_p",
 ];
-const PARTS: [(&str, PartKind); 2] = [("source", PartKind::Source), ("input", PartKind::Json)];
+const PARTS: [(&str, PartKind); 1] = [("source", PartKind::Source)];
 const DECISIVE: [&str; 2] = ["service_tier", "tools"];
 const UNBOUNDED: [(&str, &str); 4] = [
     ("mcp_servers", "what its tools answer is read as input, which no limit here can see before"),

@@ -93,6 +93,7 @@ pub async fn complete<'p, P: Ports>(
     // 3
     let priced = Priced::of(policy, plan, &request, Count::WhereItMatters)?;
     record.model = Some(priced.named.sent_as.clone());
+    record.prices = Some(policy.price_version.clone());
     // 4
     let booking = day::booking(policy, (&principal, plan), record.at);
     let gate = day::gate(policy, plan, booking.as_ref(), priced.estimate);

@@ -45,6 +45,9 @@ pub struct CallRecord {
     /// What was charged; absent if nothing was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub charged: Option<Cost>,
+    /// By which prices: the shipped table's date, and whether the policy changes it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prices: Option<String>,
     /// Whether the charge is the provider's own usage.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exact: Option<bool>,

@@ -14,7 +14,6 @@
 //! - A usage in seconds alone is whole: such a model is billed by no token.
 //! - Text is what the other kinds leave.
 
-mod members;
 mod number;
 mod places;
 mod read;

@@ -3,8 +3,8 @@
 use serde_json::value::RawValue;
 
 use super::Usage;
-use super::members::members;
 use super::number::{Count, quoted, scaled};
+use crate::dialect::members::members;
 use crate::pricing::Tier;
 
 /// Billionths in a dollar, as a power of ten.
