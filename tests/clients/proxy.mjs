@@ -19,6 +19,8 @@ async function serve(answer) {
     const { status = 200, body } = await answer(new URL(request.url, "http://desk"));
     response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
   });
+  // On a busy machine a connection would be closed at the moment at which a test uses it again.
+  server.keepAliveTimeout = 0;
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   return {
