@@ -4,7 +4,7 @@
 use tollgate::auth::Unrecognised;
 use tollgate::dialect::bad_request::BadRequest;
 use tollgate::dialect::fault::ErrorBody;
-use tollgate::dialect::rules::Family;
+use tollgate::dialect::rules::{ErrorEvent, Family};
 use tollgate::ledger::{DayRefusal, DayScope};
 use tollgate::limit::account::Denial;
 use tollgate::limit::{Amount, Limit, Period, Shape, Unit};
@@ -173,11 +173,11 @@ fn a_stream_that_broke_off_ends_with_an_error_event() {
         format!("data: {{\"error\":{error}}}\n\n")
     };
     assert_eq!(
-        UpstreamFault::Timeout.stream_event(Family::OpenAi, "c"),
+        UpstreamFault::Timeout.stream_event(ErrorEvent::Plain, "c"),
         error("The model provider stopped sending; the answer is incomplete.", "upstream_timeout")
     );
     assert_eq!(
-        UpstreamFault::Invalid.stream_event(Family::OpenAi, "c"),
+        UpstreamFault::Invalid.stream_event(ErrorEvent::Plain, "c"),
         error("The model provider's stream broke off; the answer is incomplete.", "upstream_invalid")
     );
 }

@@ -2,7 +2,7 @@
 //! the input that it counts, and a stream says its usage in two parts.
 
 use super::reply::{Answer, Chunk, OutputCounter, is_list, output_in};
-use super::rules::{CapRule, Dialect, Family, PartKind, PromptShape, ReplyRules, RequestRules};
+use super::rules::{CapRule, Dialect, ErrorEvent, Family, PartKind, PromptShape, ReplyRules, RequestRules};
 use super::seen::Seen;
 
 /// The members with the prompt.
@@ -55,7 +55,7 @@ pub static MESSAGES: Dialect = Dialect {
         free: false,
         extra: None,
     },
-    reply: ReplyRules { whole, event, raw: false, has_usage: true },
+    reply: ReplyRules { whole, event, raw: false, error_event: ErrorEvent::Anthropic, has_usage: true },
 };
 
 /// What calls would read; the provider makes no charge for it.
@@ -63,7 +63,13 @@ pub static COUNT_TOKENS: Dialect = Dialect {
     path: "/v1/messages/count_tokens",
     family: Family::Anthropic,
     request: RequestRules { caps: &[], cap: CapRule::Nothing, free: true, ..MESSAGES.request },
-    reply: ReplyRules { whole: whole_count, event: no_event, raw: false, has_usage: false },
+    reply: ReplyRules {
+        whole: whole_count,
+        event: no_event,
+        raw: false,
+        error_event: ErrorEvent::Anthropic,
+        has_usage: false,
+    },
 };
 
 fn whole(answer: &Answer<'_>, counter: &mut OutputCounter) -> Option<Seen> {

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use super::bad_request::{BadRequest, unsupported};
 use super::json::{Members, object};
 use super::reply::{Answer, Chunk, OutputCounter, is_list, output_in};
-use super::rules::{CapRule, Dialect, Family, PartKind, PromptShape, ReplyRules, RequestRules};
+use super::rules::{CapRule, Dialect, ErrorEvent, Family, PartKind, PromptShape, ReplyRules, RequestRules};
 use super::seen::Seen;
 use crate::pricing::Quantities;
 
@@ -65,7 +65,7 @@ pub static RESPONSES: Dialect = Dialect {
         free: false,
         extra: Some(check),
     },
-    reply: ReplyRules { whole, event, raw: false, has_usage: true },
+    reply: ReplyRules { whole, event, raw: false, error_event: ErrorEvent::Numbered, has_usage: true },
 };
 
 fn check(members: &Members<'_>) -> Result<Quantities, BadRequest> {

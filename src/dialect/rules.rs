@@ -35,6 +35,17 @@ impl Dialect {
     }
 }
 
+/// How an error is told in the middle of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorEvent {
+    /// An error object in an event without a name: what OpenAI's clients look for.
+    Plain,
+    /// The same in a named event with a number, which clients of the responses API check as well.
+    Numbered,
+    /// Anthropic's error object in a named event: its clients pass over an event without a name.
+    Anthropic,
+}
+
 /// Reads something of a request's members, or says which of them is wrong.
 pub type Reader<T> = fn(&Members<'_>) -> Result<T, BadRequest>;
 
@@ -127,6 +138,8 @@ pub struct ReplyRules {
     pub event: fn(&Answer<'_>, &mut OutputCounter, &mut Chunk),
     /// Whether a successful answer may be no JSON: sound, or plain text.
     pub raw: bool,
+    /// How an error is told in the middle of a stream.
+    pub error_event: ErrorEvent,
     /// Whether usage is to be expected. Without it the request itself says what the call costs.
     pub has_usage: bool,
 }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::fault::ErrorBody;
-use super::rules::Family;
+use super::rules::{ErrorEvent, Family};
 
 /// The classes of error that Anthropic's clients know.
 const ANTHROPIC_KINDS: [&str; 9] = [
@@ -31,6 +31,14 @@ struct Anthropic<'e> {
     request_id: &'e str,
 }
 
+#[derive(Serialize)]
+struct Numbered<'e> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    sequence_number: u64,
+    error: &'e ErrorBody,
+}
+
 /// The body of an answer with this status; `id` is the call's.
 #[must_use]
 pub fn error_body(family: Family, status: u16, error: &ErrorBody, id: &str) -> String {
@@ -48,10 +56,17 @@ pub fn error_body(family: Family, status: u16, error: &ErrorBody, id: &str) -> S
 
 /// The event that ends a stream which had begun, as if it were an answer with this status.
 #[must_use]
-pub fn error_event(family: Family, status: u16, error: &ErrorBody, id: &str) -> String {
-    // OpenAI's clients look for an error in any event; Anthropic's pass over an event without a name.
-    let name = if family == Family::Anthropic { "event: error\n" } else { "" };
-    format!("{name}data: {}\n\n", error_body(family, status, error, id))
+pub fn error_event(event: ErrorEvent, status: u16, error: &ErrorBody, id: &str) -> String {
+    match event {
+        ErrorEvent::Plain => format!("data: {}\n\n", error_body(Family::OpenAi, status, error, id)),
+        ErrorEvent::Numbered => {
+            let body = serde_json::to_string(&Numbered { kind: "error", sequence_number: 0, error });
+            format!("event: error\ndata: {}\n\n", body.unwrap_or_default())
+        }
+        ErrorEvent::Anthropic => {
+            format!("event: error\ndata: {}\n\n", error_body(Family::Anthropic, status, error, id))
+        }
+    }
 }
 
 fn anthropic_kind(status: u16, kind: &str) -> &'static str {
@@ -91,7 +106,10 @@ mod tests {
             r#"{{"type":"error","error":{{"message":"slow","type":"rate_limit_error",{members},"request_id":"c1"}}"#
         );
         assert_eq!(error_body(Family::Anthropic, 429, &error, "c1"), body);
-        assert_eq!(error_event(Family::Anthropic, 429, &error, "c1"), format!("event: error\ndata: {body}\n\n"));
+        assert_eq!(error_event(ErrorEvent::Anthropic, 429, &error, "c1"), format!("event: error\ndata: {body}\n\n"));
+        let numbered =
+            format!(r#"{{"type":"error","sequence_number":0,"error":{{"message":"slow","type":"requests",{members}}}"#);
+        assert_eq!(error_event(ErrorEvent::Numbered, 429, &error, "c1"), format!("event: error\ndata: {numbered}\n\n"));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::{RejectionParts, error, retry_headers};
 use crate::dialect::fault::ErrorBody;
-use crate::dialect::rules::Family;
+use crate::dialect::rules::ErrorEvent;
 use crate::dialect::shape::error_event;
 use crate::time::Wait;
 
@@ -82,11 +82,11 @@ impl UpstreamFault {
     /// The event that ends a stream which had begun: what was written of the answer is charged, so nothing is said of
     /// that here.
     #[must_use]
-    pub fn stream_event(&self, family: Family, id: &str) -> String {
+    pub fn stream_event(&self, event: ErrorEvent, id: &str) -> String {
         let (status, message) = match self {
             Self::Timeout | Self::PollTimeout => (504, "The model provider stopped sending; the answer is incomplete."),
             _ => (502, "The model provider's stream broke off; the answer is incomplete."),
         };
-        error_event(family, status, &error("server_error", self.code(), None, message.to_owned()), id)
+        error_event(event, status, &error("server_error", self.code(), None, message.to_owned()), id)
     }
 }

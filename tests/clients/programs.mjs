@@ -34,7 +34,6 @@ const aiSdkResponses = (major) => ({
   ...aiSdk(major, "openai"),
   kind: "responses",
   route: "responses",
-  brokenStream: "AI_TypeValidationError",
   tests: CONVERSATION,
 });
 

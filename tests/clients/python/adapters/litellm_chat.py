@@ -48,8 +48,7 @@ class AwaitingCall(Chat, Options, Awaiting):
 
 CALLERS = {"completion": BlockingCall, "acompletion": AwaitingCall}
 ERRORS = {
-    # The status is 401; by the class, which it chooses by the words of the message, the request is at fault.
-    "wrong key": litellm.BadRequestError,
+    "wrong key": litellm.AuthenticationError,
     "unknown model": litellm.NotFoundError,
     "bad request": litellm.BadRequestError,
     "too long": litellm.ContextWindowExceededError,
@@ -59,7 +58,7 @@ ERRORS = {
     "broken stream": litellm.exceptions.MidStreamFallbackError,
 }
 # Of other errors it keeps the message only.
-HABITS = Habits(tells=frozenset({"wrong key", "bad request", "refused"}))
+HABITS = Habits(tells=frozenset({"bad request", "refused"}))
 
 
 def told(error):
