@@ -15,6 +15,8 @@ mod fields;
 pub mod image;
 pub mod json;
 mod lists;
+mod members;
+pub mod messages;
 mod parts;
 pub mod prompt;
 mod reading;
@@ -24,6 +26,7 @@ pub mod request;
 pub mod responses;
 pub mod rules;
 pub mod seen;
+pub mod shape;
 pub mod sse;
 pub mod texts;
 pub mod tools;
@@ -32,5 +35,11 @@ pub mod usage;
 use rules::Dialect;
 
 /// Every dialect.
-pub static DIALECTS: [&Dialect; 4] =
-    [&chat::CHAT, &completions::COMPLETIONS, &responses::RESPONSES, &embeddings::EMBEDDINGS];
+pub static DIALECTS: [&Dialect; 6] = [
+    &chat::CHAT,
+    &completions::COMPLETIONS,
+    &responses::RESPONSES,
+    &embeddings::EMBEDDINGS,
+    &messages::MESSAGES,
+    &messages::COUNT_TOKENS,
+];

@@ -5,6 +5,7 @@
 //! of tokens that the policy states, and what has no size that we can see counts as a whole context.
 
 use super::bad_request::{BadRequest, bad};
+use super::image::ImageRule;
 use super::json::{Member, Members};
 use super::lists::{items, listed};
 use super::parts::Block;
@@ -57,8 +58,8 @@ pub struct ModelCount {
     pub encoding: Option<Encoding>,
     /// What its count is multiplied by, in hundredths: 100 for the model's own vocabulary, more for a stand-in.
     pub percent: u64,
-    /// The most that one image counts.
-    pub image: Tokens,
+    /// What an image counts.
+    pub image: ImageRule,
     /// The most that the model reads at all.
     pub context: Tokens,
 }
@@ -68,7 +69,7 @@ pub struct ModelCount {
 pub struct TextCounter {
     encoding: Option<Encoding>,
     percent: u64,
-    pub(super) image: Tokens,
+    pub(super) image: ImageRule,
     free_bounds: bool,
     bytes_left: u64,
     budget: WorkBudget,
@@ -238,8 +239,12 @@ mod tests {
         per_call: Tokens(8),
         per_tool: Tokens(16),
     };
-    const MODEL: ModelCount =
-        ModelCount { encoding: Some(Encoding::O200k), percent: 100, image: Tokens(2_000), context: Tokens(100_000) };
+    const MODEL: ModelCount = ModelCount {
+        encoding: Some(Encoding::O200k),
+        percent: 100,
+        image: ImageRule::Fixed(Tokens(2_000)),
+        context: Tokens(100_000),
+    };
 
     fn size_of(body: &str) -> PromptSize {
         PromptSize::of(&CHAT.request, &Members::of_body(body.as_bytes()).unwrap().1, &mut TextCounter::bytes(&MODEL))

@@ -3,7 +3,7 @@
 //! Invariant: whatever stands in a message is counted: as text, as a part with a size of its own, or as it stands. What
 //! we do not know counts as it stands, with its name, since a template may show it to the model so.
 
-use super::parts::{Block, Part, part};
+use super::parts::{Block, Part, image_tokens, part};
 use super::prompt::{PromptSize, TextCounter};
 use super::rules::PartKind;
 use super::texts::TextSink;
@@ -44,6 +44,7 @@ const WALKED: [&str; 28] = [
 const ANY_JSON: [&str; 2] = ["arguments", "input"];
 /// Tokens of the quotes, the colon and the comma that a member is written with.
 const MEMBER_SIGNS: u64 = 4;
+
 /// A prompt that is being read.
 pub(super) struct Reading<'c> {
     pub(super) size: PromptSize,
@@ -107,7 +108,8 @@ impl TextSink for Reading<'_> {
             Part::Nothing => {}
             Part::Image => {
                 self.size.images += 1;
-                self.size.image_tokens = self.size.image_tokens.saturating_add(self.counter.image.0);
+                let tokens = image_tokens(&self.counter.image, value);
+                self.size.image_tokens = self.size.image_tokens.saturating_add(tokens.0);
             }
             Part::Sound => {
                 self.size.sounds += 1;

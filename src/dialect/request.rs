@@ -95,7 +95,6 @@ impl<'b> Request<'b> {
         if let Some(required) = rules.required.filter(|required| members.get(required).is_none()) {
             return Err(bad(required, format!("`{required}` is missing")));
         }
-        rules.check.map_or(Ok(()), |check| check(&members))?;
         refuse_unseen(rules, &members, allowed)?;
         Ok(Self {
             dialect,

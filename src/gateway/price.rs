@@ -11,7 +11,7 @@ use crate::dialect::rules::CapRule;
 use crate::dialect::usage::Usage;
 use crate::limit::{Charge, Cost, Estimate, NanoUsd, Tokens};
 use crate::policy::{AboveMax, Model, NamedModel, Plan, Policy, ReportedCost, Upstream};
-use crate::pricing::{Quantities, Tier};
+use crate::pricing::{Price, Quantities, Tier};
 use crate::rejection::Rejection;
 
 /// A request with its price.
@@ -27,22 +27,25 @@ pub struct Priced<'p> {
     pub prompt: PromptTokens,
     /// The most that it can cost.
     pub estimate: Estimate,
-    asked: Asked,
+    /// What is known of the call before it is made.
+    pub(super) asked: Asked,
 }
 
 /// What is known of a call before it is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Asked {
+pub(super) struct Asked {
+    /// What it is priced by.
+    pub(super) price: Price,
     /// What it takes at most.
-    bound: Quantities,
+    pub(super) bound: Quantities,
     /// What the model can take for it at most, cap or not.
-    ceiling: Quantities,
+    pub(super) ceiling: Quantities,
     /// The tier of service that it asks for.
-    tier: Tier,
+    pub(super) tier: Tier,
     /// Whether its answer is made of tokens.
-    writes: bool,
+    pub(super) writes: bool,
     /// Whether its answer says what it used.
-    has_usage: bool,
+    pub(super) has_usage: bool,
 }
 
 /// What a call is charged, and whether its usage was beyond belief.
@@ -82,14 +85,20 @@ impl<'p> Priced<'p> {
         let mut counter =
             if exactly { TextCounter::new(rules, &model.count) } else { TextCounter::bytes(&model.count) };
         let size = request.prompt(&mut counter).map_err(Rejection::BadRequest)?;
-        let prompt = size.tokens(rules, &model.count);
+        let mut prompt = size.tokens(rules, &model.count);
+        prompt.upper = Tokens(prompt.upper.0.saturating_add(request.tools.tokens)).min(model.count.context);
         if prompt.lower > model.count.context {
             return Err(Rejection::BadRequest(too_long(request, prompt, model)));
         }
         // Every use of a tool of the provider's has the model read the conversation once more, as long as it may be.
         let turns = request.tools.calls.saturating_add(1);
         let context = Tokens(model.count.context.0.saturating_mul(turns));
-        let input = if request.tools.calls > 0 { context } else { prompt.upper };
+        let free = request.dialect.request.free;
+        let input = match request.tools.calls {
+            _ if free => Tokens(0),
+            0 => prompt.upper,
+            _ => context,
+        };
         let bound = Quantities {
             cache_write_long: if request.may_cache_long() { input } else { Tokens(0) },
             audio_input: if size.sounds > 0 { input } else { Tokens(0) },
@@ -97,16 +106,23 @@ impl<'p> Priced<'p> {
             tool_calls: request.tools.calls,
             ..bound(request, input, output)
         };
-        let estimate = model.price.estimate(&bound, request.tier);
+        let price = if free { Price::default() } else { model.price };
+        let estimate = price.estimate(&bound, request.tier);
         let ceiling = Quantities { input: context, output: over_all(ceiling_of(model, request)), ..bound };
         let (tier, writes) = (request.tier, request.dialect.request.cap != CapRule::Nothing);
-        let asked = Asked { bound, ceiling, tier, writes, has_usage: request.dialect.reply.has_usage };
+        let asked = Asked { price, bound, ceiling, tier, writes, has_usage: request.dialect.reply.has_usage };
         Ok(Self { named, upstream, output_cap, prompt, estimate, asked })
+    }
+
+    /// Whether the usage of a stream is asked for, whoever wants to see it.
+    #[must_use]
+    pub fn asks_for_usage(&self, request: &Request<'_>) -> bool {
+        request.stream && request.dialect.request.asks_for_usage && self.upstream.stream_usage
     }
 
     /// What has to be changed in the body.
     #[must_use]
-    pub fn forwarding(&self, request: &Request<'_>, ask_usage: bool) -> Forwarding<'_> {
+    pub fn forwarding(&self, request: &Request<'_>) -> Forwarding<'_> {
         let cap_field = match request.dialect.request.cap {
             CapRule::Model => Some(self.named.model.cap_field.as_str()),
             CapRule::Field(name) => Some(name),
@@ -114,6 +130,7 @@ impl<'p> Priced<'p> {
             CapRule::Api(_) => request.output_cap().and_then(|_| request.dialect.request.caps.first().copied()),
             CapRule::Ceiling | CapRule::Nothing => None,
         };
+        let ask_usage = self.asks_for_usage(request);
         Forwarding { model: &self.named.sent_as, output_cap: self.output_cap, cap_field, ask_usage }
     }
 
@@ -127,7 +144,7 @@ impl<'p> Priced<'p> {
     /// answer that is not whole the usage may be a running one, so it is at least what was seen.
     #[must_use]
     pub fn charge(&self, usage: Option<Usage>, seen: Seen, whole: bool) -> Charged {
-        let Asked { bound, ceiling, tier, writes, has_usage } = &self.asked;
+        let Asked { price, bound, ceiling, tier, writes, has_usage } = &self.asked;
         let usage = usage.unwrap_or_default();
         let seen = if *writes { seen.tokens().min(bound.output) } else { Tokens(0) };
         let mut known = usage.quantities().unwrap_or_else(|| Quantities {
@@ -145,7 +162,6 @@ impl<'p> Priced<'p> {
         }
         let believed =
             Quantities { input: known.input.min(ceiling.input), output: known.output.min(ceiling.output), ..known };
-        let price = &self.named.model.price;
         let tier = usage.tier().unwrap_or(*tier);
         let own = price.cost(&believed, tier);
         let most = price.estimate(ceiling, tier).0.usd;

@@ -8,7 +8,9 @@ mod limits;
 mod models;
 mod passing;
 mod plans;
+mod prices;
 mod read;
+mod shipped;
 mod site;
 mod table;
 mod upstreams;
@@ -38,8 +40,12 @@ pub const ISSUE: &str = "~issue";
 pub struct Policy {
     /// The plans by name.
     pub plans: BTreeMap<String, Plan>,
+    /// Which prices hold: the date of the shipped table (`2026-11-30`), with `+policy` behind it where the policy states
+    /// prices of its own, or `policy` alone where it leaves the table out.
+    pub price_version: String,
     models: BTreeMap<String, Model>,
     aliases: BTreeMap<String, String>,
+    default_model: Option<Model>,
     upstreams: BTreeMap<String, Upstream>,
     /// The callers' keys.
     pub keys: Keys,
@@ -66,19 +72,42 @@ pub struct NamedModel<'p> {
     pub model: &'p Model,
     /// The name to send upstream: a snapshot keeps its own.
     pub sent_as: String,
+    /// The name that leads to the model again, whatever becomes of aliases.
+    pub known_as: String,
 }
 
 impl Policy {
     /// The model that `name` means for a plan: an alias means its model, a name that ends in a date is a snapshot of
-    /// the model before it. `None` if there is no such model or the plan does not allow it; a caller is not told which.
+    /// the model before it, and one that is not known is the default model, where there is one. `None` if there is no
+    /// such model or the plan does not allow it; a caller is not told which.
     #[must_use]
     pub fn model(&self, plan: &Plan, name: &str) -> Option<NamedModel<'_>> {
         let target = self.aliases.get(name).map_or(name, String::as_str);
-        let (model, sent_as) = match self.models.get(target) {
-            Some(model) => (model, model.name.clone()),
-            None => (self.models.get(snapshot_of(target)?)?, target.to_owned()),
-        };
-        plan.allows(&model.name).then_some(NamedModel { model, sent_as })
+        match self.listed(target) {
+            Some(named) => plan.allows(&named.model.name).then_some(named),
+            None => self.default_for(target).filter(|_| plan.models == AllowedModels::All),
+        }
+    }
+
+    /// The model that a name means that a call was made by, whoever may make further ones.
+    #[must_use]
+    pub fn known_model(&self, known_as: &str) -> Option<NamedModel<'_>> {
+        self.listed(known_as).or_else(|| self.default_for(known_as))
+    }
+
+    /// The model of this name, or that it is a snapshot of.
+    fn listed(&self, name: &str) -> Option<NamedModel<'_>> {
+        let model = self.models.get(name).or_else(|| self.models.get(snapshot_of(name)?))?;
+        let there = model.upstream_model.as_deref().unwrap_or(&model.name);
+        let date = name.strip_prefix(model.name.as_str()).unwrap_or_default();
+        Some(NamedModel { model, sent_as: format!("{there}{date}"), known_as: name.to_owned() })
+    }
+
+    /// What stands for a model that nobody knows.
+    fn default_for(&self, name: &str) -> Option<NamedModel<'_>> {
+        let model = self.default_model.as_ref().filter(|_| is_name(name))?;
+        let sent_as = model.upstream_model.as_deref().unwrap_or(name).to_owned();
+        Some(NamedModel { model, sent_as, known_as: name.to_owned() })
     }
 
     /// The names that a plan's subjects may call, aliases included.
@@ -126,6 +155,12 @@ impl Plan {
     pub fn output_max_for(&self, model: &Model) -> Tokens {
         self.output_max.map_or(model.output_max, |max| max.min(model.output_max))
     }
+}
+
+/// Whether a text may be the name of a model that nobody has named before.
+fn is_name(text: &str) -> bool {
+    const NAME_MAX: usize = 100;
+    (1..=NAME_MAX).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
 /// The model that a dated name is a snapshot of.
