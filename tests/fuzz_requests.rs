@@ -11,6 +11,7 @@ use support::bodies::{Pair, bodies, deciding, is_asked, json, names, pairs, text
 use support::spelling::{folded, lookalikes};
 use tollgate::dialect::DIALECTS;
 use tollgate::dialect::bad_request::BadRequest;
+use tollgate::dialect::image::ImageRule;
 use tollgate::dialect::prompt::{CountMethod, CountRules, ModelCount, PromptSize, TextCounter};
 use tollgate::dialect::request::{Allowances, Forwarding, Request};
 use tollgate::dialect::rules::{CapRule, Dialect, RequestRules};
@@ -25,8 +26,12 @@ mod support {
 
 type Checked = Result<(), TestCaseError>;
 
-const MODEL: ModelCount =
-    ModelCount { encoding: Some(Encoding::O200k), percent: 100, image: Tokens(2_000), context: Tokens(1_000_000_000) };
+const MODEL: ModelCount = ModelCount {
+    encoding: Some(Encoding::O200k),
+    percent: 100,
+    image: ImageRule::Fixed(Tokens(2_000)),
+    context: Tokens(1_000_000_000),
+};
 
 fn allowed(everything: bool) -> Allowances {
     if !everything {
