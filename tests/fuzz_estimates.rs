@@ -250,7 +250,7 @@ fn held(dialect: &'static Dialect, body: &str, encoding: Encoding, method: Count
     let (per_message, per_call, per_tool) = (Tokens(4), Tokens(7), Tokens(12));
     let rules = CountRules { method, exact_max, steps_max: 4_000_000, per_message, per_call, per_tool };
     let model =
-        ModelCount { encoding: Some(encoding), percent: 100, image: Tokens(2_000), context: Tokens(1_000_000_000) };
+        ModelCount { encoding: Some(encoding), percent: 100, context: Tokens(1_000_000_000), ..ModelCount::default() };
     let request = Request::read(dialect, body.as_bytes(), &Allowances::default()).unwrap();
     let size = request.prompt(&mut TextCounter::new(&rules, &model)).unwrap();
     size.tokens(&rules, &model).upper.0
