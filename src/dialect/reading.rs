@@ -77,7 +77,7 @@ impl Reading<'_> {
     /// A member that we do not know: nobody may read it, or the model as it stands.
     fn unknown(&mut self, key: &str, value: &str) {
         if value != "null" {
-            let upper = self.counter.count(key).upper.saturating_add(self.json(value).upper);
+            let upper = self.counter.count(key).upper.saturating_add(self.counter.count(value).upper);
             self.add(Bounds { lower: 0, upper: upper.saturating_add(MEMBER_SIGNS) });
         }
     }
