@@ -11,7 +11,6 @@ use support::bodies::{Pair, bodies, deciding, is_asked, json, names, pairs, text
 use support::spelling::{folded, lookalikes};
 use tollgate::dialect::DIALECTS;
 use tollgate::dialect::bad_request::BadRequest;
-use tollgate::dialect::image::ImageRule;
 use tollgate::dialect::prompt::{CountMethod, CountRules, ModelCount, PromptSize, TextCounter};
 use tollgate::dialect::request::{Allowances, Forwarding, Request};
 use tollgate::dialect::rules::{CapRule, Dialect, RequestRules};
@@ -25,13 +24,6 @@ mod support {
 }
 
 type Checked = Result<(), TestCaseError>;
-
-const MODEL: ModelCount = ModelCount {
-    encoding: Some(Encoding::O200k),
-    percent: 100,
-    image: ImageRule::Fixed(Tokens(2_000)),
-    context: Tokens(1_000_000_000),
-};
 
 fn allowed(everything: bool) -> Allowances {
     if !everything {
@@ -55,7 +47,9 @@ fn replaced(request: &Request<'_>) -> impl PartialEq + std::fmt::Debug + use<> {
 fn size(request: &Request<'_>, method: CountMethod) -> Result<PromptSize, BadRequest> {
     let (per_message, per_call, per_tool) = (Tokens(8), Tokens(8), Tokens(16));
     let rules = CountRules { method, exact_max: 100_000, steps_max: 400_000, per_message, per_call, per_tool };
-    request.prompt(&mut TextCounter::new(&rules, &MODEL))
+    let encoding = Some(Encoding::O200k);
+    let model = ModelCount { encoding, percent: 100, context: Tokens(1_000_000_000), ..ModelCount::default() };
+    request.prompt(&mut TextCounter::new(&rules, &model))
 }
 
 /// The field at fault is one that is there or one that has to be; without one it is said where the text breaks.
