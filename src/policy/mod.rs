@@ -8,6 +8,7 @@ mod limits;
 mod models;
 mod passing;
 mod plans;
+mod prices;
 mod read;
 mod site;
 mod table;
@@ -40,6 +41,7 @@ pub struct Policy {
     pub plans: BTreeMap<String, Plan>,
     models: BTreeMap<String, Model>,
     aliases: BTreeMap<String, String>,
+    default_model: Option<Model>,
     upstreams: BTreeMap<String, Upstream>,
     /// The callers' keys.
     pub keys: Keys,
@@ -70,15 +72,20 @@ pub struct NamedModel<'p> {
 
 impl Policy {
     /// The model that `name` means for a plan: an alias means its model, a name that ends in a date is a snapshot of
-    /// the model before it. `None` if there is no such model or the plan does not allow it; a caller is not told which.
+    /// the model before it, and one that is not known is the default model, where there is one. `None` if there is no
+    /// such model or the plan does not allow it; a caller is not told which.
     #[must_use]
     pub fn model(&self, plan: &Plan, name: &str) -> Option<NamedModel<'_>> {
         let target = self.aliases.get(name).map_or(name, String::as_str);
-        let (model, sent_as) = match self.models.get(target) {
-            Some(model) => (model, model.name.clone()),
-            None => (self.models.get(snapshot_of(target)?)?, target.to_owned()),
+        let known = self.models.get(target).or_else(|| self.models.get(snapshot_of(target)?));
+        let Some(model) = known else {
+            let model = self.default_model.as_ref().filter(|_| plan.models == AllowedModels::All)?;
+            let sent_as = model.upstream_model.as_deref().unwrap_or(target).to_owned();
+            return is_name(target).then_some(NamedModel { model, sent_as });
         };
-        plan.allows(&model.name).then_some(NamedModel { model, sent_as })
+        let there = model.upstream_model.as_deref().unwrap_or(&model.name);
+        let date = target.strip_prefix(model.name.as_str()).unwrap_or_default();
+        plan.allows(&model.name).then(|| NamedModel { model, sent_as: format!("{there}{date}") })
     }
 
     /// The names that a plan's subjects may call, aliases included.
@@ -126,6 +133,12 @@ impl Plan {
     pub fn output_max_for(&self, model: &Model) -> Tokens {
         self.output_max.map_or(model.output_max, |max| max.min(model.output_max))
     }
+}
+
+/// Whether a text may be the name of a model that nobody has named before.
+fn is_name(text: &str) -> bool {
+    const NAME_MAX: usize = 100;
+    (1..=NAME_MAX).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
 /// The model that a dated name is a snapshot of.

@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::table::{Faults, Table};
-use super::{Model, Upstream};
+use super::{Model, Upstream, prices};
 use crate::dialect::prompt::ModelCount;
 use crate::limit::{AMOUNT_MAX, Tokens};
-use crate::pricing::{PerMillion, Price};
 use crate::tokens::Encoding;
 
 /// More than any published model reads: a usage beyond it is not believed.
@@ -27,13 +26,22 @@ pub(super) fn read(
     named.into_iter().map(|(name, table)| (name.clone(), model(name, table, upstreams, faults))).collect()
 }
 
+/// The name in messages of what stands for every model that is not known.
+const DEFAULT_MODEL: &str = "default_model";
+
+/// Reads `POLICY.default_model`, if it is there.
+pub(super) fn default_model(
+    policy: &mut Table,
+    upstreams: &BTreeMap<String, Upstream>,
+    faults: &mut Faults,
+) -> Option<Model> {
+    let written = policy.has(DEFAULT_MODEL);
+    let table = policy.table(DEFAULT_MODEL, faults);
+    written.then(|| model(DEFAULT_MODEL.to_owned(), table, upstreams, faults))
+}
+
 fn model(name: String, mut table: Table, upstreams: &BTreeMap<String, Upstream>, faults: &mut Faults) -> Model {
-    for field in ["input", "output"] {
-        table.require(field, "dollars per million tokens as a decimal text", faults);
-    }
-    let mut price = |field: &str| table.money(field, faults).map(PerMillion);
-    let (input, cached_input, output) = (price("input"), price("cached_input"), price("output"));
-    let input = input.unwrap_or_default();
+    let price = prices::read(&mut table, faults);
     let mut tokens =
         |field: &str, min: u64, default: u64| Tokens(table.number(field, (min, AMOUNT_MAX), faults).unwrap_or(default));
     let output_max = tokens("max_output", 1, 0);
@@ -48,12 +56,13 @@ fn model(name: String, mut table: Table, upstreams: &BTreeMap<String, Upstream>,
         .unwrap_or("max_completion_tokens")
         .to_owned();
     let upstream = table.text("upstream", "an upstream's name", faults).unwrap_or_else(|| "default".to_owned());
+    let upstream_model = table.text("upstream_model", "the model's name there", faults);
     if !upstreams.contains_key(&upstream) {
         faults.add(&table.path("upstream"), "upstream", format!("\"{upstream}\""), "an upstream of UPSTREAMS");
     }
     table.finish(faults);
-    let price = Price { input, cached_input, output: output.unwrap_or_default(), ..Price::default() };
-    Model { name, price, output_max, count: ModelCount { encoding, percent, image, context }, cap_field, upstream }
+    let count = ModelCount { encoding, percent, image, context };
+    Model { name, price, output_max, count, cap_field, upstream, upstream_model }
 }
 
 /// By which vocabulary a model's text is counted, and what the count is multiplied by: its own if that is known, else

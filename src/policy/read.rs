@@ -34,6 +34,7 @@ impl Policy {
         let upstreams = upstreams::read(variable("UPSTREAMS", sources, &mut faults), sources, &mut faults);
         let models = models::read(variable("MODELS", sources, &mut faults), &upstreams, &mut faults);
         let aliases = models::aliases(policy.table("aliases", &mut faults), &models, &mut faults);
+        let default_model = models::default_model(&mut policy, &upstreams, &mut faults);
         let mut plans = plans::read(variable("PLANS", sources, &mut faults), &models, &mut faults);
         // With visitors, and the secret that makes them, there is somebody who may call without a key.
         let visited = policy.has("visitors") && (sources.variable)("VISITOR_SECRET").is_some();
@@ -53,6 +54,7 @@ impl Policy {
                 plans,
                 models,
                 aliases,
+                default_model,
                 upstreams,
                 keys,
                 ledger,

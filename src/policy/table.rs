@@ -156,6 +156,15 @@ impl Table {
         }
     }
 
+    /// Takes money of at most `max`.
+    pub(super) fn money_to(&mut self, name: &str, max: NanoUsd, faults: &mut Faults) -> Option<NanoUsd> {
+        let money = self.money(name, faults)?;
+        if money > max {
+            faults.add(&self.path(name), "money", format!("\"{money}\""), format!("at most \"{max}\""));
+        }
+        Some(money)
+    }
+
     /// Reports the field if it is missing.
     pub(super) fn require(&self, name: &str, want: &str, faults: &mut Faults) {
         if !self.has(name) {

@@ -104,7 +104,7 @@ pub struct Shield {
 /// Which models a plan allows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AllowedModels {
-    /// All that the policy has.
+    /// All that have a price: the shipped ones, those of the policy and, where there is one, the default model.
     All,
     /// These.
     Only(BTreeSet<String>),
@@ -143,9 +143,9 @@ pub enum OnUnavailable {
 /// A model that can be called.
 #[derive(Clone, Debug)]
 pub struct Model {
-    /// Its name, as the upstream knows it.
+    /// Its name, as callers know it.
     pub name: String,
-    /// What its tokens cost.
+    /// What a call of it costs.
     pub price: Price,
     /// The most that it writes for one answer; zero for a model that writes no text.
     pub output_max: Tokens,
@@ -155,6 +155,8 @@ pub struct Model {
     pub cap_field: String,
     /// The upstream that serves it.
     pub upstream: String,
+    /// Its name there, if it is another.
+    pub upstream_model: Option<String>,
 }
 
 /// A provider.
