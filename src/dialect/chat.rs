@@ -3,7 +3,7 @@
 use super::bad_request::{BadRequest, bad, shown, unsupported};
 use super::json::Members;
 use super::reply::{choices_of_event, choices_of_whole};
-use super::rules::{CapRule, Dialect, Family, PartKind, PromptShape, ReplyRules, RequestRules};
+use super::rules::{CapRule, Dialect, Family, Medium, PartKind, PromptShape, ReplyRules, RequestRules};
 use crate::limit::Tokens;
 use crate::pricing::Quantities;
 
@@ -68,6 +68,7 @@ pub static CHAT: Dialect = Dialect {
         tool_calls_cap: None,
         check: None,
         extra: Some(kinds),
+        medium: Medium::Text,
     },
     reply: ReplyRules { whole: choices_of_whole, event: choices_of_event, raw: false, has_usage: true },
 };

@@ -1,7 +1,7 @@
 //! `POST /v1/embeddings`.
 
 use super::reply::{Answer, Chunk, OutputCounter, is_list};
-use super::rules::{CapRule, Dialect, Family, PromptShape, ReplyRules, RequestRules};
+use super::rules::{CapRule, Dialect, Family, Medium, PromptShape, ReplyRules, RequestRules};
 use super::seen::Seen;
 
 /// The dialect.
@@ -24,6 +24,7 @@ pub static EMBEDDINGS: Dialect = Dialect {
         tool_calls_cap: None,
         check: None,
         extra: None,
+        medium: Medium::Text,
     },
     reply: ReplyRules { whole, event, raw: false, has_usage: true },
 };

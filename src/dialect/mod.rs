@@ -9,11 +9,15 @@ pub mod bad_request;
 pub mod chat;
 pub mod completions;
 pub mod edit;
+pub mod elide;
 pub mod embeddings;
 pub mod fault;
 mod fields;
+pub mod form;
 pub mod image;
 pub mod json;
+pub mod moderations;
+mod multipart;
 mod parts;
 pub mod prompt;
 mod refused;
@@ -30,5 +34,5 @@ pub mod usage;
 use rules::Dialect;
 
 /// Every dialect.
-pub static DIALECTS: [&Dialect; 4] =
-    [&chat::CHAT, &completions::COMPLETIONS, &responses::RESPONSES, &embeddings::EMBEDDINGS];
+pub static DIALECTS: [&Dialect; 5] =
+    [&chat::CHAT, &completions::COMPLETIONS, &responses::RESPONSES, &embeddings::EMBEDDINGS, &moderations::MODERATIONS];

@@ -10,11 +10,16 @@ use super::rules::RequestRules;
 /// What every dialect has.
 const COMMON: [&str; 3] = ["model", "stream", "stream_options"];
 
-/// Checks the names of a request's members.
-pub(super) fn check(rules: &RequestRules, members: &Members<'_>) -> Result<(), BadRequest> {
+/// The names of all members that decide something.
+pub(super) fn read_names(rules: &RequestRules) -> Vec<&'static str> {
     let prompt = rules.prompt.iter().map(|(name, _)| *name);
     let listed = [&COMMON, rules.caps, rules.candidates, rules.decisive].into_iter().flatten().copied();
-    let read: Vec<&str> = prompt.chain(listed).collect();
+    prompt.chain(listed).collect()
+}
+
+/// Checks the names of a request's members.
+pub(super) fn check(rules: &RequestRules, members: &Members<'_>) -> Result<(), BadRequest> {
+    let read = read_names(rules);
     if let Some(name) = members.repeated(&read) {
         return Err(bad(name, format!("`{name}` stands more than once")));
     }

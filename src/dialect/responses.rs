@@ -3,7 +3,7 @@
 use super::bad_request::{BadRequest, unsupported};
 use super::json::Members;
 use super::reply::{Answer, Chunk, OutputCounter, is_list, output_in};
-use super::rules::{CapRule, Dialect, Family, PartKind, PromptShape, ReplyRules, RequestRules};
+use super::rules::{CapRule, Dialect, Family, Medium, PartKind, PromptShape, ReplyRules, RequestRules};
 use super::seen::Seen;
 
 /// The dialect.
@@ -56,6 +56,7 @@ pub static RESPONSES: Dialect = Dialect {
         tool_calls_cap: Some("max_tool_calls"),
         check: Some(check),
         extra: None,
+        medium: Medium::Text,
     },
     reply: ReplyRules { whole, event, raw: false, has_usage: true },
 };

@@ -4,7 +4,7 @@
 
 use super::caller::caller;
 use super::day;
-use super::forward::{Forwarded, forward};
+use super::forward::{Forwarded, Sent, forward};
 use super::hold::{Ending, Hold, ask_verdict, not_asked};
 use super::memory::Unchecked;
 use super::meter::Meter;
@@ -14,6 +14,8 @@ use super::record::CallRecord;
 use super::relay::Relay;
 use crate::auth::Principal;
 use crate::dialect::bad_request::BadRequest;
+use crate::dialect::edit::edited;
+use crate::dialect::form::Form;
 use crate::dialect::request::Request;
 use crate::dialect::rules::Dialect;
 use crate::limit::account::{HoldId, Snapshot, Verdict};
@@ -88,7 +90,12 @@ pub async fn complete<'p, P: Ports>(
     let (principal, plan) = caller(policy, ports, record).await?;
     // 2
     let body = read_body(ports, plan).await?;
-    let request = Request::read(dialect, &body, &plan.allowances).map_err(Rejection::BadRequest)?;
+    let (content_type, form) = form(ports, dialect, &body)?;
+    let request = match &form {
+        Some(form) => Request::of_form(dialect, form, &plan.allowances),
+        None => Request::read(dialect, &body, &plan.allowances),
+    };
+    let request = request.map_err(Rejection::BadRequest)?;
     record.stream = request.stream;
     // 3
     let priced = Priced::of(policy, plan, &request, Count::WhereItMatters)?;
@@ -110,12 +117,12 @@ pub async fn complete<'p, P: Ports>(
     let counter = priced.output_counter(&policy.counting);
     let upstream = priced.upstream;
     let ask_usage = request.stream && dialect.request.asks_for_usage && upstream.stream_usage;
-    let sent = request.body_for(&priced.forwarding(&request, ask_usage));
+    let edits = request.edits_for(&priced.forwarding(&request, ask_usage));
     let strip = ask_usage && !request.usage_asked;
     let mut meter = Meter::new(&dialect.reply, (request.answers(), strip), counter.clone(), upstream.key.clone());
     // Not needed any more, and an answer may take minutes.
     drop(request);
-    drop(body);
+    let sent = Sent { content_type, body: edited(body, edits) };
     let bounds = (&policy.bounds, hold.record.at.after(policy.bounds.hold));
     let sent_at = ports.now();
     let forwarded = forward(ports, (dialect, upstream), sent, bounds, (counter, &mut meter)).await;
@@ -152,6 +159,17 @@ pub async fn read_body<P: Ports>(ports: &P, plan: &Plan) -> Result<Vec<u8>, Reje
             code: None,
         }),
     })
+}
+
+/// The content type under which a body goes upstream, and the form that it is where the dialect wants one. Everything
+/// else is JSON, whatever its sender calls it: curl says that it is a form.
+fn form<P: Ports>(ports: &P, dialect: &Dialect, body: &[u8]) -> Result<(String, Option<Form>), Rejection> {
+    if dialect.request.medium.files().is_empty() {
+        return Ok(("application/json".to_owned(), None));
+    }
+    let content_type = ports.header("content-type").unwrap_or_default();
+    let form = Form::read(&dialect.request, &content_type, body).map_err(Rejection::BadRequest)?;
+    Ok((content_type, Some(form)))
 }
 
 /// Holds the estimate, or says why not.

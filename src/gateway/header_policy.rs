@@ -16,7 +16,7 @@ const REPLY: [&str; 4] = ["cache-control", "openai-model", "openai-processing-ms
 pub fn request_headers(upstream: &Upstream, header: impl Fn(&str) -> Option<String>) -> Vec<(String, String)> {
     let listed = upstream.request_headers.iter().map(String::as_str).filter(|name| may_pass(name));
     let passing = REQUEST.into_iter().chain(listed).filter_map(|name| Some((name.to_owned(), header(name)?)));
-    let set = [("content-type", "application/json"), ("accept-encoding", "identity")];
+    let set = [("accept-encoding", "identity")];
     let credential = upstream.key.iter().map(|key| ("authorization".to_owned(), format!("Bearer {}", key.0)));
     passing.chain(set.map(|(name, value)| (name.to_owned(), value.to_owned()))).chain(credential).collect()
 }

@@ -5,8 +5,9 @@
 
 use std::borrow::Cow;
 
+use crate::dialect::elide::Elided;
 use crate::dialect::fault::redacted;
-use crate::dialect::reply::{Chunk, OutputCounter, Seen};
+use crate::dialect::reply::{Chunk, Completion, NotACompletion, OutputCounter, Seen};
 use crate::dialect::rules::ReplyRules;
 use crate::dialect::sse::{Frame, Framer, fields};
 use crate::dialect::usage::Usage;
@@ -29,8 +30,18 @@ pub enum Stage {
 #[derive(Debug)]
 pub struct Meter {
     framer: Framer,
+    raw: Option<Raw>,
     out: Vec<u8>,
     tally: Tally,
+}
+
+/// An answer that is no stream of events, and is relayed as it comes.
+#[derive(Debug)]
+enum Raw {
+    /// JSON, of which all but the long strings is kept.
+    Json(Elided),
+    /// Sound, or plain text: nothing in it can be read.
+    Opaque,
 }
 
 /// All of a meter but the framer, which is borrowed while it shows frames.
@@ -41,7 +52,8 @@ struct Tally {
     candidates: u64,
     stage: Stage,
     usage: Option<Usage>,
-    usage_event: bool,
+    /// The event of nothing but usage has come, or the end of what has no terminal event.
+    ended: bool,
     finished: Vec<u64>,
     seen: Seen,
     counter: OutputCounter,
@@ -65,26 +77,50 @@ impl Meter {
             candidates,
             stage: Stage::Silent,
             usage: None,
-            usage_event: false,
+            ended: false,
             finished: Vec::new(),
             seen: Seen::default(),
             counter,
             secret,
             stripped: false,
         };
-        Self { framer: Framer::default(), out: Vec::new(), tally }
+        Self { framer: Framer::default(), raw: None, out: Vec::new(), tally }
+    }
+
+    /// What comes is no stream of events: it is JSON, or else sound or plain text, and whole when its connection ends.
+    pub fn expect_raw(&mut self, is_json: bool) {
+        self.raw = Some(if is_json { Raw::Json(Elided::default()) } else { Raw::Opaque });
+    }
+
+    /// Whether what comes is no stream of events, so that there is no event to end it with.
+    #[must_use]
+    pub fn is_raw(&self) -> bool {
+        self.raw.is_some()
     }
 
     /// Takes the next bytes.
     pub fn push(&mut self, bytes: &[u8]) {
         let (tally, out) = (&mut self.tally, &mut self.out);
-        self.framer.push(bytes, |frame| tally.take(frame, out));
+        let Some(raw) = &mut self.raw else { return self.framer.push(bytes, |frame| tally.take(frame, out)) };
+        if let Raw::Json(elided) = raw {
+            elided.push(bytes);
+        }
+        if !bytes.is_empty() {
+            tally.stage = Stage::Going;
+            tally.seen.add_unread(bytes.len());
+            out.extend_from_slice(bytes);
+        }
     }
 
     /// Takes the end of the upstream's connection. Whether it ended as a stream does: with its terminal event, or at
     /// least with a reason for every candidate.
     pub fn finish(&mut self) -> bool {
         let (tally, out) = (&mut self.tally, &mut self.out);
+        match &mut self.raw {
+            Some(Raw::Json(elided)) => tally.answer(&elided.take()),
+            Some(Raw::Opaque) => tally.ended = true,
+            None => {}
+        }
         self.framer.finish(|frame| {
             let before = out.len();
             tally.take(frame, out);
@@ -159,6 +195,12 @@ impl Tally {
                 self.seen.add_unread(bytes.len());
                 out.extend_from_slice(bytes);
             }
+            Frame::Gist(bytes) => {
+                // Its output was seen by its size.
+                let seen = self.seen;
+                self.event(bytes);
+                self.seen = seen;
+            }
             Frame::Event(bytes) => {
                 self.stripped = self.event(bytes);
                 if self.stage == Stage::Failed {
@@ -172,6 +214,15 @@ impl Tally {
         self.stripped = false;
     }
 
+    /// Takes a whole answer that has gone by.
+    fn answer(&mut self, body: &[u8]) {
+        match Completion::read(self.rules, body, &mut self.counter) {
+            Ok(completion) => (self.usage, self.ended) = (completion.usage, true),
+            Err(NotACompletion::Error) => (self.stage, self.seen) = (Stage::Failed, Seen::default()),
+            Err(NotACompletion::Invalid) => {}
+        }
+    }
+
     /// Takes an event; whether it is to be left out.
     fn event(&mut self, bytes: &[u8]) -> bool {
         let fields = fields(bytes);
@@ -181,7 +232,7 @@ impl Tally {
             (Some(before), Some(now)) => Some(before.then(now)),
             (before, now) => now.or(before),
         };
-        self.usage_event |= chunk.usage_only;
+        self.ended |= chunk.usage_only;
         self.seen.add(chunk.seen);
         for candidate in chunk.finished {
             if !self.finished.contains(&candidate) && (self.finished.len() as u64) < self.candidates {
@@ -208,7 +259,7 @@ impl Tally {
     }
 
     fn has_ended(&self) -> bool {
-        self.usage_event || self.finished.len() as u64 >= self.candidates.max(1)
+        self.ended || self.finished.len() as u64 >= self.candidates.max(1)
     }
 }
 

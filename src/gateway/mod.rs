@@ -11,6 +11,7 @@ mod day;
 mod forward;
 pub mod header_policy;
 pub mod hold;
+mod media;
 pub mod memory;
 mod meter;
 pub mod ports;

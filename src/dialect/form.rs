@@ -1,0 +1,95 @@
+//! A request that is a form: files, and beside them the members that other requests have in JSON.
+//!
+//! Invariant: a field is a file or a text as the dialect says, never as its sender says; what two servers could read in
+//! two ways is refused and named.
+
+use core::ops::Range;
+
+use super::bad_request::{BadRequest, bad};
+use super::multipart::{Part, parts};
+use super::refused::read_names;
+use super::rules::RequestRules;
+
+/// How many bytes of text a form may have beside its files; the samples of voices that it may bring are texts too.
+const TEXT_MAX: usize = 4 * 1024 * 1024;
+
+/// The files of a form.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Files {
+    /// How many there are.
+    pub count: u64,
+    /// How many bytes they have in all.
+    pub bytes: u64,
+}
+
+/// A form that has been read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Form {
+    /// Its texts, as the JSON that they would be.
+    pub(super) fields: String,
+    /// Where the model's name stands in the body.
+    pub(super) model: Option<Range<usize>>,
+    /// Its files.
+    pub files: Files,
+}
+
+impl Form {
+    /// Reads a body.
+    ///
+    /// # Errors
+    /// If it is no form of the dialect.
+    pub fn read(rules: &RequestRules, content_type: &str, body: &[u8]) -> Result<Self, BadRequest> {
+        let names = rules.medium.files();
+        let mut form = Self { fields: String::from("{"), model: None, files: Files::default() };
+        let mut seen: Vec<&str> = Vec::new();
+        for part in parts(content_type, body)? {
+            let name = part.name;
+            match (names.contains(&name), part.is_file) {
+                (true, true) => {
+                    if seen.contains(&name) && !name.ends_with("[]") {
+                        return Err(bad(name, format!("`{name}` stands more than once")));
+                    }
+                    seen.push(name);
+                    form.files.count += 1;
+                    form.files.bytes = form.files.bytes.saturating_add(part.content.len() as u64);
+                }
+                (true, false) => return Err(bad(name, format!("`{name}` is a text, want a file with a `filename`"))),
+                (false, true) => return Err(bad(name, format!("`{name}` is a file, want a text or nothing"))),
+                (false, false) => form.field(rules, &part, body)?,
+            }
+        }
+        form.fields.push('}');
+        match names.first().filter(|_| form.files.count == 0) {
+            Some(name) => Err(bad(name, format!("`{name}` is missing"))),
+            None => Ok(form),
+        }
+    }
+
+    /// Takes a text.
+    fn field(&mut self, rules: &RequestRules, part: &Part<'_>, body: &[u8]) -> Result<(), BadRequest> {
+        let name = part.name;
+        let read = read_names(rules);
+        // Some servers take `n[]` or `n.x` for `n`.
+        let plain = name.split(['[', '.']).next().unwrap_or_default();
+        if plain != name && read.iter().any(|read| read.eq_ignore_ascii_case(plain)) {
+            return Err(bad(name, format!("`{name}` is not spelt as the API spells it")));
+        }
+        let text = body.get(part.content.clone()).and_then(|text| core::str::from_utf8(text).ok());
+        let text = text.ok_or_else(|| bad(name, format!("`{name}` is not UTF-8")))?;
+        if self.fields.len().saturating_add(text.len()) > TEXT_MAX {
+            return Err(bad(name, format!("the texts of the form have more than {TEXT_MAX} bytes")));
+        }
+        if name == "model" {
+            self.model = Some(part.content.clone());
+        }
+        if self.fields.len() > 1 {
+            self.fields.push(',');
+        }
+        let is_prompt = name == "model" || rules.prompt.iter().any(|(prompt, _)| *prompt == name);
+        let is_plain = matches!(text, "true" | "false") || text.parse().is_ok_and(|n: u64| n.to_string() == text);
+        let value = if is_plain && !is_prompt { text.to_owned() } else { serde_json::Value::from(text).to_string() };
+        let name = serde_json::Value::from(name).to_string();
+        self.fields.extend([name.as_str(), ":", value.as_str()]);
+        Ok(())
+    }
+}
