@@ -15,6 +15,7 @@ pub mod fault;
 mod fields;
 pub mod form;
 pub mod image;
+pub mod images;
 pub mod json;
 pub mod moderations;
 mod multipart;
@@ -26,6 +27,7 @@ pub mod request;
 pub mod responses;
 pub mod rules;
 pub mod seen;
+pub mod speech;
 pub mod sse;
 pub mod texts;
 pub mod tools;
@@ -34,5 +36,12 @@ pub mod usage;
 use rules::Dialect;
 
 /// Every dialect.
-pub static DIALECTS: [&Dialect; 5] =
-    [&chat::CHAT, &completions::COMPLETIONS, &responses::RESPONSES, &embeddings::EMBEDDINGS, &moderations::MODERATIONS];
+pub static DIALECTS: [&Dialect; 7] = [
+    &chat::CHAT,
+    &completions::COMPLETIONS,
+    &responses::RESPONSES,
+    &embeddings::EMBEDDINGS,
+    &moderations::MODERATIONS,
+    &images::GENERATIONS,
+    &speech::SPEECH,
+];

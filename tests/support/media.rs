@@ -83,3 +83,9 @@ pub(crate) fn became(world: &World, told: &Told) -> String {
     let status = if code.is_empty() { told.status.to_string() } else { format!("{} {code}", told.status) };
     [vec![status, held], ended(world, "call-1")].concat().join(", ")
 }
+
+/// The field at fault, or nothing.
+pub(crate) fn fault_in(told: &Told) -> String {
+    let body: serde_json::Value = serde_json::from_slice(&told.body).unwrap_or_default();
+    body["error"]["param"].as_str().unwrap_or_default().to_owned()
+}
