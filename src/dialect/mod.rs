@@ -31,17 +31,21 @@ pub mod speech;
 pub mod sse;
 pub mod texts;
 pub mod tools;
+pub mod transcripts;
 pub mod usage;
 
 use rules::Dialect;
 
 /// Every dialect.
-pub static DIALECTS: [&Dialect; 7] = [
+pub static DIALECTS: [&Dialect; 10] = [
     &chat::CHAT,
     &completions::COMPLETIONS,
     &responses::RESPONSES,
     &embeddings::EMBEDDINGS,
     &moderations::MODERATIONS,
     &images::GENERATIONS,
+    &images::EDITS,
     &speech::SPEECH,
+    &transcripts::TRANSCRIPTIONS,
+    &transcripts::TRANSLATIONS,
 ];

@@ -27,6 +27,7 @@ pub struct Answer<'b> {
     pub(super) results: Option<&'b RawValue>,
     pub(super) text: Option<&'b RawValue>,
     pub(super) delta: Option<&'b RawValue>,
+    duration: Option<&'b RawValue>,
     usage: Option<&'b RawValue>,
     x_groq: Option<&'b RawValue>,
     response: Option<&'b RawValue>,
@@ -62,6 +63,12 @@ impl Answer<'_> {
             service_tier: self.service_tier,
         };
         places.find()
+    }
+
+    /// What a transcript without usage says of how long its sound was.
+    fn heard(&self) -> Option<Usage> {
+        let seconds = self.duration.filter(|_| self.text.is_some())?;
+        Usage::read(&format!(r#"{{"type":"duration","seconds":{}}}"#, seconds.get())).filter(Usage::says_something)
     }
 
     fn has_error(&self) -> bool {
@@ -149,7 +156,7 @@ impl Completion {
     pub fn read(rules: &ReplyRules, body: &[u8], counter: &mut OutputCounter) -> Result<Self, NotACompletion> {
         let body = core::str::from_utf8(body).map_err(|_| NotACompletion::Invalid)?;
         let answer: Answer<'_> = object(body).ok_or(NotACompletion::Invalid)?;
-        let usage = answer.usage();
+        let usage = answer.usage().or_else(|| answer.heard().filter(|_| rules.raw));
         if answer.has_error() && (usage.is_none() || answer.output.is_none()) {
             return Err(NotACompletion::Error);
         }

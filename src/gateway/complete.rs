@@ -91,11 +91,7 @@ pub async fn complete<'p, P: Ports>(
     // 2
     let body = read_body(ports, plan).await?;
     let (content_type, form) = form(ports, dialect, &body)?;
-    let request = match &form {
-        Some(form) => Request::of_form(dialect, form, &plan.allowances),
-        None => Request::read(dialect, &body, &plan.allowances),
-    };
-    let request = request.map_err(Rejection::BadRequest)?;
+    let request = request(dialect, (&body, form.as_ref()), plan)?;
     record.stream = request.stream;
     // 3
     let priced = Priced::of(policy, plan, &request, Count::WhereItMatters)?;
@@ -170,6 +166,19 @@ fn form<P: Ports>(ports: &P, dialect: &Dialect, body: &[u8]) -> Result<(String, 
     let content_type = ports.header("content-type").unwrap_or_default();
     let form = Form::read(&dialect.request, &content_type, body).map_err(Rejection::BadRequest)?;
     Ok((content_type, Some(form)))
+}
+
+/// The request in a body, or in the form that it is.
+fn request<'b>(
+    dialect: &'static Dialect,
+    (body, form): (&'b [u8], Option<&'b Form>),
+    plan: &Plan,
+) -> Result<Request<'b>, Rejection> {
+    let read = match form {
+        Some(form) => Request::of_form(dialect, form, &plan.allowances),
+        None => Request::read(dialect, body, &plan.allowances),
+    };
+    read.map_err(Rejection::BadRequest)
 }
 
 /// Holds the estimate, or says why not.

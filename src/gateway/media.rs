@@ -17,9 +17,9 @@ const SOUND_BYTES_PER_SECOND: u64 = 1_000;
 /// minute that it gives for its transcribing models come to the same).
 const MS_PER_SOUND_TOKEN: u64 = 100;
 /// The most that an image counts that is to be changed: a base of 65 tokens, 129 for each of the tiles of 512 pixels that
-/// an image of which the shorter side is scaled to 512 can have (12, at the longest side of 3 to 1 and with one more for a
-/// side that is no multiple), and 6,240 for high fidelity ("Images and vision", "gpt-image" input).
-const EDITED_IMAGE: u64 = 65 + 12 * 129 + 6_240;
+/// an image of which the shorter side is scaled to 512 can have (16, at sides of 16 to 1), and 6,240 for high fidelity
+/// ("Images and vision", "gpt-image" input).
+const EDITED_IMAGE: u64 = 65 + 16 * 129 + 6_240;
 
 /// The prices that a request is charged by.
 ///
