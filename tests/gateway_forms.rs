@@ -173,6 +173,8 @@ fn a_form_that_others_could_read_otherwise_is_refused_and_the_field_named() {
         (EDITS, edit().text("n", "0"), "n"),
         (EDITS, edit().text("n[]", "9"), "n[]"),
         (EDITS, edit().text("N", "9"), "N"),
+        (EDITS, edit().text("svg[model]", "dearer"), "svg[model]"),
+        (EDITS, edit().text("output_format", "gif"), "output_format"),
         (EDITS, edit().text("n", "2").text("stream", "true"), "n"),
         (EDITS, edit().file("image", "b.png", 9), "image"),
         (EDITS, Form::default().file("image", "a.png", 9).text("model", "image"), "prompt"),

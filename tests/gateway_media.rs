@@ -146,6 +146,10 @@ fn what_has_no_price_or_no_bound_is_not_drawn() {
         (r#"{"model":"image","prompt":"x","n":2,"stream":true}"#, "n"),
         (r#"{"model":"image","prompt":"x","stream":true,"partial_images":4}"#, "partial_images"),
         (r#"{"model":"image","prompt":"x","size":"a","size":"b"}"#, "size"),
+        (r#"{"model":"image","prompt":"x","output_format":"svg"}"#, "output_format"),
+        (r#"{"model":"image","prompt":"x","output_format":"gif"}"#, "output_format"),
+        (r#"{"model":"image","prompt":"x","svg":{"model":"dearer"}}"#, "svg"),
+        (r#"{"model":"image","prompt":"x","frame_count":16}"#, "frame_count"),
     ] {
         let mut world = world(json_answer("{}"));
         let told = ask(&mut world, GENERATIONS, body);

@@ -68,11 +68,11 @@ impl Form {
     /// Takes a text.
     fn field(&mut self, rules: &RequestRules, part: &Part<'_>, body: &[u8]) -> Result<(), BadRequest> {
         let name = part.name;
-        let read = read_names(rules);
-        // Some servers take `n[]` or `n.x` for `n`.
+        // Some servers take `n[]` or `n.x` for `n`, or for a member of it.
         let plain = name.split(['[', '.']).next().unwrap_or_default();
-        if plain != name && read.iter().any(|read| read.eq_ignore_ascii_case(plain)) {
-            return Err(bad(name, format!("`{name}` is not spelt as the API spells it")));
+        let unbounded = rules.unbounded.iter().map(|(name, _)| *name);
+        if plain != name && read_names(rules).into_iter().chain(unbounded).any(|own| own.eq_ignore_ascii_case(plain)) {
+            return Err(bad(name, format!("`{name}` is not supported, or not spelt as the API spells it")));
         }
         let text = body.get(part.content.clone()).and_then(|text| core::str::from_utf8(text).ok());
         let text = text.ok_or_else(|| bad(name, format!("`{name}` is not UTF-8")))?;

@@ -28,7 +28,7 @@ pub static GENERATIONS: Dialect = Dialect {
 pub static EDITS: Dialect = Dialect {
     path: "/v1/images/edits",
     family: Family::OpenAi,
-    request: RequestRules { medium: Medium::Images(&["image", "image[]", "mask"]), ..RULES },
+    request: RequestRules { medium: Medium::Images(&["image", "image[]", "mask", "markup"]), ..RULES },
     reply: REPLY,
 };
 
@@ -39,6 +39,7 @@ const RULES: RequestRules = RequestRules {
     default_model: None,
     not_read: &[
         "background",
+        "complexity",
         "input_fidelity",
         "moderation",
         "output_compression",
@@ -46,6 +47,7 @@ const RULES: RequestRules = RequestRules {
         "partial_images",
         "quality",
         "response_format",
+        "safety_identifier",
         "size",
         "stream",
         "style",
@@ -57,8 +59,12 @@ const RULES: RequestRules = RequestRules {
     candidates: &["n"],
     each_prompt_answered: false,
     asks_for_usage: false,
-    decisive: &["partial_images", "quality", "size"],
-    unbounded: &[],
+    decisive: &["output_format", "partial_images", "quality", "size"],
+    unbounded: &[
+        ("frame_count", "what the frames of a moving image cost is not known before"),
+        ("prompt_rewriter", "the prompt would not be what was counted"),
+        ("svg", "another model would be paid for too"),
+    ],
     tool_calls_cap: None,
     check: Some(check),
     extra: Some(partial_images),
@@ -67,8 +73,15 @@ const RULES: RequestRules = RequestRules {
 
 const REPLY: ReplyRules = ReplyRules { whole, event, raw: true, has_usage: true };
 
-/// A stream ends with the usage of its image: of several, it is not known to which the last one belongs.
+/// A stream ends with the usage of its image: of several, it is not known to which the last one belongs. Moving images
+/// have an unknown price, and drawings (`svg`) that of another model, in a usage of their own.
 fn check(members: &Members<'_>) -> Result<(), BadRequest> {
+    const FORMATS: [&str; 3] = [r#""png""#, r#""jpeg""#, r#""webp""#];
+    let format = members.get("output_format");
+    if let Some(format) = format.filter(|format| !FORMATS.contains(&format.value.get())) {
+        let message = format!("`output_format` is {}, want \"png\", \"jpeg\" or \"webp\"", shown(format));
+        return Err(unsupported("output_format", message));
+    }
     let images = members.get("n").map_or(Ok(1), whole_number)?;
     if images > 1 && flag(members, "stream")? {
         return Err(unsupported("n", format!("`n` is {images} together with `stream`, want 1")));
