@@ -91,6 +91,7 @@ fn images_without_usage_are_charged_by_their_number() {
         let mut world = world(upstream);
         let told = ask(&mut world, GENERATIONS, body);
         assert_eq!(became(&world, &told), "200, held 120000000, settle exact 120000000");
+        assert_eq!(told.text(), answer);
     }
     // A model of tokens that does not say how many: all that it can draw.
     let mut world = world(json_answer(&answer));
@@ -128,9 +129,16 @@ fn images_that_break_off_are_charged_and_do_not_end_cleanly() {
         assert_eq!(became(&world, &told), "200, held 40000000, settle at least 40000000");
         assert_eq!((told.text(), told.closed), (half.clone(), Some(false)));
     }
-    let mut world = world(answers(JSON, vec![Turn::text(r#"{"error":{"message":"no"}}"#)]));
-    let told = ask(&mut world, GENERATIONS, r#"{"model":"picture","prompt":"A river"}"#);
-    assert_eq!((became(&world, &told).as_str(), told.closed), ("200, held 40000000, release", Some(true)));
+    // A short answer is judged before anything of it is sent on.
+    for (answer, code) in [
+        (r#"{"error":{"message":"no"}}"#, "upstream_failed"),
+        (r#"{"data":[{"b64"#, "upstream_invalid"),
+        ("", "upstream_invalid"),
+    ] {
+        let mut world = world(answers(JSON, chunked(answer, 7)));
+        let told = ask(&mut world, GENERATIONS, r#"{"model":"picture","prompt":"A river"}"#);
+        assert_eq!(became(&world, &told), format!("502 {code}, held 40000000, release"));
+    }
 }
 
 #[test]

@@ -13,6 +13,9 @@ use crate::dialect::sse::{Frame, Framer, fields};
 use crate::dialect::usage::Usage;
 use crate::policy::Secret;
 
+/// How many bytes of an answer in JSON are held back: errors are shorter, images longer.
+const JUDGED: usize = 4 * 1024;
+
 /// How a stream stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
@@ -38,8 +41,9 @@ pub struct Meter {
 /// An answer that is no stream of events, and is relayed as it comes.
 #[derive(Debug)]
 enum Raw {
-    /// JSON, of which all but the long strings is kept.
-    Json(Elided),
+    /// JSON, of which all but the long strings is kept. Its beginning is held back, so that a short answer is judged before
+    /// anything of it is sent on.
+    Json(Elided, Vec<u8>),
     /// Sound, or plain text: nothing in it can be read.
     Opaque,
 }
@@ -89,7 +93,7 @@ impl Meter {
 
     /// What comes is no stream of events: it is JSON, or else sound or plain text, and whole when its connection ends.
     pub fn expect_raw(&mut self, is_json: bool) {
-        self.raw = Some(if is_json { Raw::Json(Elided::default()) } else { Raw::Opaque });
+        self.raw = Some(if is_json { Raw::Json(Elided::default(), Vec::new()) } else { Raw::Opaque });
     }
 
     /// Whether what comes is no stream of events, so that there is no event to end it with.
@@ -102,14 +106,18 @@ impl Meter {
     pub fn push(&mut self, bytes: &[u8]) {
         let (tally, out) = (&mut self.tally, &mut self.out);
         let Some(raw) = &mut self.raw else { return self.framer.push(bytes, |frame| tally.take(frame, out)) };
-        if let Raw::Json(elided) = raw {
+        if let Raw::Json(elided, beginning) = raw {
             elided.push(bytes);
+            if tally.stage == Stage::Silent {
+                beginning.extend_from_slice(bytes);
+                if beginning.len() > JUDGED {
+                    tally.pass(beginning, out);
+                    *beginning = Vec::new();
+                }
+                return;
+            }
         }
-        if !bytes.is_empty() {
-            tally.stage = Stage::Going;
-            tally.seen.add_unread(bytes.len());
-            out.extend_from_slice(bytes);
-        }
+        tally.pass(bytes, out);
     }
 
     /// Takes the end of the upstream's connection. Whether it ended as a stream does: with its terminal event, or at
@@ -117,7 +125,14 @@ impl Meter {
     pub fn finish(&mut self) -> bool {
         let (tally, out) = (&mut self.tally, &mut self.out);
         match &mut self.raw {
-            Some(Raw::Json(elided)) => tally.answer(&elided.take()),
+            Some(Raw::Json(elided, beginning)) => {
+                tally.answer(&elided.take());
+                // Taken, since the end may be looked at twice.
+                let beginning = core::mem::take(beginning);
+                if tally.ended {
+                    tally.pass(&beginning, out);
+                }
+            }
             Some(Raw::Opaque) => tally.ended = true,
             None => {}
         }
@@ -212,6 +227,15 @@ impl Tally {
             }
         }
         self.stripped = false;
+    }
+
+    /// Takes bytes that are passed on as they are.
+    fn pass(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
+        if !bytes.is_empty() {
+            self.stage = Stage::Going;
+            self.seen.add_unread(bytes.len());
+            out.extend_from_slice(bytes);
+        }
     }
 
     /// Takes a whole answer that has gone by.
