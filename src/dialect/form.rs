@@ -93,3 +93,41 @@ impl Form {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dialect::images::EDITS;
+
+    /// A form of an image and of these texts, as the JSON that the texts would be.
+    fn fields(texts: &[(&str, &str)]) -> Result<String, BadRequest> {
+        let mut body =
+            String::from("--b\r\nContent-Disposition: form-data; name=\"image\"; filename=\"\"\r\n\r\nabc\r\n");
+        for (name, text) in texts {
+            body.push_str(&format!("--b\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{text}\r\n"));
+        }
+        let form = Form::read(&EDITS.request, "multipart/form-data; boundary=b", (body.clone() + "--b--").as_bytes())?;
+        assert_eq!(form.files, Files { count: 1, bytes: 3 });
+        let model = form.model.and_then(|span| body.get(span));
+        assert_eq!(model, texts.iter().find(|(name, _)| *name == "model").map(|(_, text)| *text));
+        Ok(form.fields)
+    }
+
+    #[test]
+    fn texts_are_read_as_the_json_that_they_would_be() {
+        let read = [("model", "7"), ("n", "2"), ("stream", "true"), ("prompt", "\"\\\r\n\u{e9}"), ("user", "02")];
+        let json = r#"{"model":"7","n":2,"stream":true,"prompt":"\"\\\r\né","user":"02"}"#;
+        assert_eq!(fields(&read), Ok(json.to_owned()));
+        assert_eq!(fields(&[]), Ok("{}".to_owned()));
+        // Only what is written as an API's client writes it is a number or a flag.
+        for text in ["+2", "-1", " 2", "2 ", "2.0", "1e1", "True", "null", "18446744073709551616", "\u{662}"] {
+            assert_eq!(fields(&[("n", text)]), Ok(format!("{{\"n\":\"{text}\"}}")));
+        }
+    }
+
+    #[test]
+    fn there_is_a_bound_to_the_texts() {
+        let long = "x".repeat(TEXT_MAX);
+        assert_eq!(fields(&[("prompt", &long)]).map_err(|fault| fault.param), Err(Some("prompt".to_owned())));
+    }
+}
