@@ -72,6 +72,7 @@ fn a_transcript_is_charged_by_what_is_known_of_it() {
         (r#"{"task":"transcribe","duration":4.25,"text":"Volga"}"#, "settle exact 425000"),
         (r#"{"task":"transcribe","duration":"4.250000","text":"Volga"}"#, "settle exact 425000"),
         (r#"{"text":"Volga"}"#, "settle at least 1000000"),
+        (r#"{"text":"Volga","usage":{"input_tokens":0,"output_tokens":0}}"#, "settle at least 1000000"),
         // 45 tokens of sound are 4.5 seconds.
         (r#"{"text":"Volga","usage":{"type":"tokens","input_tokens":45,"output_tokens":9}}"#, "settle at least 450000"),
     ];
@@ -85,7 +86,8 @@ fn a_transcript_is_charged_by_what_is_known_of_it() {
             r#"{"text":"Volga","usage":{"type":"tokens","input_tokens":50,"input_token_details":{"text_tokens":5,"audio_tokens":45},"output_tokens":9,"total_tokens":59}}"#,
             "settle exact 320000",
         ),
-        // "Volga" is two tokens, by its bytes.
+        // Nothing is said by zeros. "Volga" is two tokens, by its bytes.
+        (r#"{"text":"Volga","usage":{"input_tokens":0,"output_tokens":0}}"#, "settle at least 520000"),
         (r#"{"text":"Volga"}"#, "settle at least 520000"),
         (r#"{"text":"Volga","usage":{"type":"duration","seconds":4.5}}"#, "settle at least 5225000"),
     ];

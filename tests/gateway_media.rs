@@ -87,6 +87,10 @@ fn images_are_held_for_all_that_the_model_draws_and_charged_by_their_tokens() {
 fn images_without_usage_are_charged_by_their_number() {
     let body = r#"{"model":"picture","prompt":"A river","n":3}"#;
     let answer = image_answer("AAAA", "");
+    let zeros = image_answer("AAAA", r#""usage":{"input_tokens":0,"output_tokens":0,"total_tokens":0}"#);
+    let mut zero = world(json_answer(&zeros));
+    let told = ask(&mut zero, GENERATIONS, body);
+    assert_eq!(became(&zero, &told), "200, held 120000000, settle exact 120000000");
     for upstream in [json_answer(&answer), answers(JSON, chunked(&answer, 9))] {
         let mut world = world(upstream);
         let told = ask(&mut world, GENERATIONS, body);

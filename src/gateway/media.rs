@@ -93,6 +93,15 @@ pub(super) fn bound(request: &Request<'_>, price: &Price, bound: Quantities) -> 
     }
 }
 
+/// Whether a usage is one: some gateways send zeros for what they do not count.
+pub(super) fn counts(medium: Medium, said: &Quantities) -> bool {
+    match medium {
+        Medium::Text => true,
+        Medium::Images(_) | Medium::Speech => said.output > Tokens(0),
+        Medium::Transcript(_) => said.input > Tokens(0) || said.audio_ms > 0,
+    }
+}
+
 /// What is known of what a call took, by kind: `said` is whether its provider has told all of it. And whether that is
 /// what it is to be charged, or only as much as there is to go by.
 pub(super) fn taken(

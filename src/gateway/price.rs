@@ -140,7 +140,8 @@ impl<'p> Priced<'p> {
     #[must_use]
     pub fn charge(&self, usage: Option<Usage>, seen: Seen, whole: bool) -> Charged {
         let Asked { price, medium, bound, ceiling, tier, writes, has_usage } = &self.asked;
-        let usage = usage.unwrap_or_default();
+        let all = usage.unwrap_or_default();
+        let usage = if media::counts(*medium, &all.partial()) { all } else { Usage::default() };
         let said = usage.quantities().is_some();
         let seen = if *writes { seen.tokens().min(bound.output) } else { Tokens(0) };
         let mut known = usage.quantities().unwrap_or_else(|| Quantities {
@@ -154,10 +155,10 @@ impl<'p> Priced<'p> {
         let (known, is_known) = media::taken(*medium, price, bound, known, said);
         let believed =
             Quantities { input: known.input.min(ceiling.input), output: known.output.min(ceiling.output), ..known };
-        let tier = usage.tier().unwrap_or(*tier);
+        let tier = all.tier().unwrap_or(*tier);
         let own = price.cost(&believed, tier);
         let most = price.estimate(ceiling, tier).0.usd;
-        let reported = usage.reported_cost().map(|cost| cost.min(most));
+        let reported = all.reported_cost().map(|cost| cost.min(most));
         let usd = match (self.upstream.reported_cost, reported) {
             (ReportedCost::Ignore, _) | (_, None) => own.usd,
             (ReportedCost::Check, Some(reported)) => own.usd.max(reported),
