@@ -81,7 +81,7 @@ impl Unrecognised {
             }
             Self::Malformed => "The API key cannot be read. Send it as `Authorization: Bearer KEY`.",
             Self::Ambiguous => "Two different API keys were sent in one request. Send one.",
-            Self::Unknown => "The API key is not known here.",
+            Self::Unknown => "Incorrect API key provided: it is not known here.",
             Self::ForgedToken => "The visitor token is not valid here. `POST /v1/visitor` gives out a new one.",
             Self::ExpiredToken => "The visitor token has expired. `POST /v1/visitor` gives out a new one.",
         }

@@ -38,6 +38,30 @@ pub fn rate_headers(snapshot: &Snapshot) -> Vec<(String, String)> {
     headers
 }
 
+/// The same in the names of Anthropic's API; a reset is a moment, in whole seconds.
+#[must_use]
+pub fn anthropic_rate_headers(snapshot: &Snapshot) -> Vec<(String, String)> {
+    const NAMES: [(&str, Unit); 4] = [
+        ("requests", Unit::Requests),
+        ("tokens", Unit::Tokens),
+        ("input-tokens", Unit::InputTokens),
+        ("output-tokens", Unit::OutputTokens),
+    ];
+    let mut headers = Vec::new();
+    for (name, unit) in NAMES {
+        let of_unit = snapshot.balances.iter().filter(|balance| balance.limit.unit == unit);
+        let Some(tightest) = of_unit.min_by_key(|balance| balance.left()) else { continue };
+        let mut header =
+            |what: &str, value: String| headers.push((format!("anthropic-ratelimit-{name}-{what}"), value));
+        header("limit", tightest.limit.shape.capacity().0.to_string());
+        header("remaining", left(tightest).to_string());
+        if let Some(reset) = tightest.wait_until_full(snapshot.at) {
+            header("reset", snapshot.at.after(reset).whole_second_after());
+        }
+    }
+    headers
+}
+
 fn left(balance: &Balance) -> u64 {
     u64::try_from(balance.left()).unwrap_or(0)
 }

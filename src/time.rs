@@ -27,6 +27,16 @@ impl UnixMillis {
     }
 }
 
+impl UnixMillis {
+    /// The first whole second that is not before this moment, as RFC 3339 writes it.
+    #[must_use]
+    pub fn whole_second_after(self) -> String {
+        let seconds = i64::try_from(self.0.div_ceil(1_000)).ok();
+        let moment = seconds.and_then(|seconds| DateTime::from_timestamp(seconds, 0));
+        moment.unwrap_or(DateTime::UNIX_EPOCH).format("%Y-%m-%dT%H:%M:%SZ").to_string()
+    }
+}
+
 /// A span of time in milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]

@@ -56,6 +56,11 @@ fn a_faulty_bound_origin_place_or_way_of_counting_is_told() {
             json!({"hold_ms": 300_000}),
             "POLICY.bounds.hold_ms: hold, got 300000, want more than first_byte_ms = 300000",
         ),
+        (
+            "bounds",
+            json!({"background_ms": 604_800_001}),
+            "POLICY.bounds.background_ms: number, got 604800001, want a whole number from 1 to 604800000",
+        ),
         ("bounds", json!({"idle": 1}), "POLICY.bounds.idle: unknown field, got 1, want no such field"),
         (
             "counting",
@@ -154,6 +159,19 @@ fn the_shipped_policy_is_valid() {
     let policy = policy.map_err(|faults| faults.0.join("\n")).unwrap();
     let plan = policy.plans.get(plan).unwrap();
     assert!(policy.model(plan, "gpt-4o-mini").is_some());
+}
+
+#[test]
+fn what_the_shipped_file_shows_as_an_example_is_valid() {
+    let lines = include_str!("../wrangler.toml").lines().filter(|line| line.starts_with("# \""));
+    let examples: Vec<&str> = lines.map(|line| line.trim_start_matches("# ")).collect();
+    let examples: toml::Table = examples.join("\n").parse().unwrap();
+    assert_eq!(examples.keys().collect::<Vec<_>>(), ["gpt-5.5", "my-model"]);
+    let mut models = Written::good().0.remove("MODELS").unwrap();
+    for (name, model) in examples {
+        models[name] = serde_json::to_value(model).unwrap();
+    }
+    assert_eq!(faults("MODELS", models), Vec::<String>::new());
 }
 
 #[test]

@@ -35,7 +35,7 @@ fn what_is_wrong_with_a_plan_is_told() {
     check(
         &at("models"),
         json!(["beta"]),
-        &["PLANS.plain.models: model, got \"beta\", want a model of MODELS, with its price"],
+        &["PLANS.plain.models: model, got \"beta\", want a model of MODELS, or a shipped one whose upstream is there"],
     );
     check(
         &at("output_max"),
@@ -117,8 +117,16 @@ fn what_is_wrong_with_a_model_is_told() {
         json!({"alpha": "alpha"}),
         &["POLICY.aliases.alpha: alias, got a model's name, want a name of its own: one name cannot have two prices"],
     );
-    check(aliases, json!({"a": "beta"}), &["POLICY.aliases.a: alias, got \"beta\", want a model of MODELS at its end"]);
-    check(aliases, json!({"a": "a"}), &["POLICY.aliases.a: alias, got a circle, want a model of MODELS at its end"]);
+    check(
+        aliases,
+        json!({"a": "beta"}),
+        &["POLICY.aliases.a: alias, got \"beta\", want a model that has a price at its end"],
+    );
+    check(
+        aliases,
+        json!({"a": "a"}),
+        &["POLICY.aliases.a: alias, got a circle, want a model that has a price at its end"],
+    );
     check(aliases, json!({"a": 1}), &["POLICY.aliases.a: text, got 1, want a text"]);
 }
 

@@ -91,7 +91,8 @@ fn a_price_that_is_no_decimal_text_or_absurd_is_told() {
         let mut policy = Written::good();
         set(&mut policy, &at(field), json!(format!("{max}.1")));
         let faults = policy.read().map(|_| ()).unwrap_err().0;
-        assert_eq!(faults.first(), Some(&format!("{path}: money, got \"{max}.1\", want at most \"{max}\"")));
+        let want = format!("{path}: money, got \"{max}.1\", want at most \"{max}\"");
+        assert!(faults.contains(&want), "{faults:?}");
     }
 }
 
@@ -99,10 +100,17 @@ fn a_price_that_is_no_decimal_text_or_absurd_is_told() {
 fn what_no_price_list_says_is_told() {
     check(&at("cached_input"), "1.01", &["MODELS.alpha.cached_input: price, got \"1.01\", want at most input = \"1\""]);
     check(&at("cached_input"), "1", &[]);
+    let write = |write: &str| json!({"input": "1", "output": "1", "cache_write": write, "cache_write_long": "2"});
     check(
-        &at("cache_write_long"),
-        "0.9",
-        &["MODELS.alpha.cache_write_long: price, got \"0.9\", want at least \"1\", what is kept for the shorter time"],
+        "MODELS/alpha",
+        write("2.5"),
+        &["MODELS.alpha.cache_write_long: price, got \"2\", want at least cache_write = \"2.5\""],
+    );
+    check("MODELS/alpha", write("2"), &[]);
+    check(
+        "POLICY/default_model",
+        json!({"input": "1", "cached_input": "2", "output": "1"}),
+        &["POLICY.default_model.cached_input: price, got \"2\", want at most input = \"1\""],
     );
     let percent = |field: &str, value: Value, range: &str| {
         let want = format!("MODELS.alpha.{field}: number, got {value}, want a whole number from {range}");

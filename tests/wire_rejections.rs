@@ -4,6 +4,7 @@
 use tollgate::auth::Unrecognised;
 use tollgate::dialect::bad_request::BadRequest;
 use tollgate::dialect::fault::ErrorBody;
+use tollgate::dialect::rules::{ErrorEvent, Family};
 use tollgate::ledger::{DayRefusal, DayScope};
 use tollgate::limit::account::Denial;
 use tollgate::limit::{Amount, Limit, Period, Shape, Unit};
@@ -15,7 +16,7 @@ fn shown(rejection: &Rejection) -> String {
     let parts = rejection.parts();
     let mut lines = vec![format!("# {}", name(rejection)), parts.status.to_string()];
     lines.extend(parts.headers.iter().map(|(name, value)| format!("{name}: {value}")));
-    lines.push(parts.body() + "\n");
+    lines.push(parts.body(Family::OpenAi, "c") + "\n");
     lines.join("\n")
 }
 
@@ -37,6 +38,7 @@ fn name(rejection: &Rejection) -> &'static str {
         Rejection::BodyEncoded { .. } => "BodyEncoded",
         Rejection::ModelNotFound { .. } => "ModelNotFound",
         Rejection::ModelElsewhere { .. } => "ModelElsewhere",
+        Rejection::ResponseNotFound { .. } => "ResponseNotFound",
         Rejection::Limited(_) => "Limited",
         Rejection::NeverFits(_) => "NeverFits",
         Rejection::DayLimited(_) => "DayLimited",
@@ -47,6 +49,7 @@ fn name(rejection: &Rejection) -> &'static str {
             UpstreamFault::Auth => "Upstream(Auth)",
             UpstreamFault::Unreachable => "Upstream(Unreachable)",
             UpstreamFault::Timeout => "Upstream(Timeout)",
+            UpstreamFault::PollTimeout => "Upstream(PollTimeout)",
             UpstreamFault::Invalid => "Upstream(Invalid)",
             UpstreamFault::Failed { .. } => "Upstream(Failed)",
             UpstreamFault::Limited { .. } => "Upstream(Limited)",
@@ -101,6 +104,7 @@ fn all() -> Vec<Rejection> {
         Rejection::BodyEncoded { encoding: "gzip".to_owned() },
         Rejection::ModelNotFound { model: "gpt-9".to_owned() },
         Rejection::ModelElsewhere { model: "gpt-5".to_owned(), path: "/v1/messages" },
+        Rejection::ResponseNotFound { id: "resp_1".to_owned() },
         limited(bucket(Unit::Requests, 9), (1, 0, 1_200)),
         limited(bucket(Unit::Tokens, 900), (500, -20, 60_000)),
         limited(bucket(Unit::Usd, 2_000_000_000), (300_000_000, -1_500_000, 60_001)),
@@ -119,6 +123,7 @@ fn all() -> Vec<Rejection> {
         Rejection::Upstream(UpstreamFault::Auth),
         Rejection::Upstream(UpstreamFault::Unreachable),
         Rejection::Upstream(UpstreamFault::Timeout),
+        Rejection::Upstream(UpstreamFault::PollTimeout),
         Rejection::Upstream(UpstreamFault::Invalid),
         Rejection::Upstream(UpstreamFault::Failed { status: 529 }),
         Rejection::Upstream(UpstreamFault::Limited { error: upstreams_words(), wait: Some(Wait(61_000)) }),
@@ -155,7 +160,7 @@ fn a_rejection_is_attributable_and_its_waits_agree() {
         // Clients do not come back after a 400, and give up at these words.
         assert!(parts.status != 400 || seconds.is_none());
         for word in ["billing", "credit balance", "usage quota", "will reset at"] {
-            assert!(!parts.body().contains(word), "{rejection:?}");
+            assert!(!parts.body(Family::OpenAi, "c").contains(word), "{rejection:?}");
         }
     }
 }
@@ -168,11 +173,11 @@ fn a_stream_that_broke_off_ends_with_an_error_event() {
         format!("data: {{\"error\":{error}}}\n\n")
     };
     assert_eq!(
-        UpstreamFault::Timeout.stream_event(),
+        UpstreamFault::Timeout.stream_event(ErrorEvent::Plain, "c"),
         error("The model provider stopped sending; the answer is incomplete.", "upstream_timeout")
     );
     assert_eq!(
-        UpstreamFault::Invalid.stream_event(),
+        UpstreamFault::Invalid.stream_event(ErrorEvent::Plain, "c"),
         error("The model provider's stream broke off; the answer is incomplete.", "upstream_invalid")
     );
 }

@@ -3,7 +3,7 @@
 use super::bad_request::{BadRequest, bad, shown, unsupported};
 use super::json::Members;
 use super::reply::{choices_of_event, choices_of_whole};
-use super::rules::{CapRule, Dialect, Family, Medium, PartKind, PromptShape, ReplyRules, RequestRules};
+use super::rules::{CapRule, Dialect, ErrorEvent, Family, Medium, PartKind, PromptShape, ReplyRules, RequestRules};
 use crate::limit::Tokens;
 use crate::pricing::Quantities;
 
@@ -66,11 +66,19 @@ pub static CHAT: Dialect = Dialect {
             ("transforms", "what is sent to the model would not be what was counted"),
         ],
         tool_calls_cap: None,
-        check: None,
+        client_tools: &[],
+        tools_tokens: 0,
+        free: false,
         extra: Some(kinds),
         medium: Medium::Text,
     },
-    reply: ReplyRules { whole: choices_of_whole, event: choices_of_event, raw: false, has_usage: true },
+    reply: ReplyRules {
+        whole: choices_of_whole,
+        event: choices_of_event,
+        raw: false,
+        error_event: ErrorEvent::Plain,
+        has_usage: true,
+    },
 };
 
 /// The kinds of answer: spoken ones have a price of their own.

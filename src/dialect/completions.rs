@@ -1,7 +1,7 @@
 //! `POST /v1/completions`, the oldest one: a prompt is text, and every prompt of a list is a call of its own.
 
 use super::reply::{choices_of_event, choices_of_whole};
-use super::rules::{CapRule, Dialect, Family, Medium, PromptShape, ReplyRules, RequestRules};
+use super::rules::{CapRule, Dialect, ErrorEvent, Family, Medium, PromptShape, ReplyRules, RequestRules};
 
 /// The dialect.
 pub static COMPLETIONS: Dialect = Dialect {
@@ -38,9 +38,17 @@ pub static COMPLETIONS: Dialect = Dialect {
             ("provider", "the price would be that of whichever provider answers"),
         ],
         tool_calls_cap: None,
-        check: None,
+        client_tools: &[],
+        tools_tokens: 0,
+        free: false,
         extra: None,
         medium: Medium::Text,
     },
-    reply: ReplyRules { whole: choices_of_whole, event: choices_of_event, raw: false, has_usage: true },
+    reply: ReplyRules {
+        whole: choices_of_whole,
+        event: choices_of_event,
+        raw: false,
+        error_event: ErrorEvent::Plain,
+        has_usage: true,
+    },
 };

@@ -1,7 +1,7 @@
 //! `POST /v1/embeddings`.
 
 use super::reply::{Answer, Chunk, OutputCounter, is_list};
-use super::rules::{CapRule, Dialect, Family, Medium, PromptShape, ReplyRules, RequestRules};
+use super::rules::{CapRule, Dialect, ErrorEvent, Family, Medium, PromptShape, ReplyRules, RequestRules};
 use super::seen::Seen;
 
 /// The dialect.
@@ -22,11 +22,13 @@ pub static EMBEDDINGS: Dialect = Dialect {
         decisive: &[],
         unbounded: &[],
         tool_calls_cap: None,
-        check: None,
+        client_tools: &[],
+        tools_tokens: 0,
+        free: false,
         extra: None,
         medium: Medium::Text,
     },
-    reply: ReplyRules { whole, event, raw: false, has_usage: true },
+    reply: ReplyRules { whole, event, raw: false, error_event: ErrorEvent::Plain, has_usage: true },
 };
 
 fn whole(answer: &Answer<'_>, _: &mut OutputCounter) -> Option<Seen> {

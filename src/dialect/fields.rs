@@ -1,5 +1,6 @@
 //! Single fields of a request.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use super::bad_request::{BadRequest, bad, shown};
@@ -14,16 +15,19 @@ pub(super) struct OutputCap {
     pub(super) tokens: Tokens,
 }
 
-/// The output caps among the members, and the places of those that are `null`.
-pub(super) fn output_caps(
+/// The name of an output cap that is `null`, and where the `null` stands.
+pub(super) type NullCap<'b> = (Cow<'b, str>, Range<usize>);
+
+/// The output caps among the members, and the names and places of those that are `null`.
+pub(super) fn output_caps<'b>(
     body: &str,
-    members: &Members<'_>,
+    members: &Members<'b>,
     names: &[&str],
-) -> Result<(Vec<OutputCap>, Vec<Range<usize>>), BadRequest> {
+) -> Result<(Vec<OutputCap>, Vec<NullCap<'b>>), BadRequest> {
     let (mut caps, mut nulls) = (Vec::new(), Vec::new());
     for member in members.0.iter().filter(|member| names.contains(&&*member.name)) {
         if member.is_null() {
-            nulls.push(member.span(body));
+            nulls.push((member.name.clone(), member.span(body)));
         } else {
             caps.push(OutputCap { span: member.span(body), tokens: Tokens(whole_number(member)?) });
         }

@@ -70,8 +70,7 @@ impl Form {
         let name = part.name;
         // Some servers take `n[]` or `n.x` for `n`, or for a member of it.
         let plain = name.split(['[', '.']).next().unwrap_or_default();
-        let unbounded = rules.unbounded.iter().map(|(name, _)| *name);
-        if plain != name && read_names(rules).into_iter().chain(unbounded).any(|own| own.eq_ignore_ascii_case(plain)) {
+        if plain != name && read_names(rules).iter().any(|own| own.eq_ignore_ascii_case(plain)) {
             return Err(bad(name, format!("`{name}` is not supported, or not spelt as the API spells it")));
         }
         let text = body.get(part.content.clone()).and_then(|text| core::str::from_utf8(text).ok());

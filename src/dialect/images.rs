@@ -6,7 +6,7 @@ use super::bad_request::{BadRequest, bad, shown, unsupported};
 use super::fields::{flag, whole_number};
 use super::json::Members;
 use super::reply::{Answer, Chunk, OutputCounter, is_list};
-use super::rules::{CapRule, Dialect, Family, Medium, PromptShape, ReplyRules, RequestRules};
+use super::rules::{CapRule, Dialect, ErrorEvent, Family, Medium, PromptShape, ReplyRules, RequestRules};
 use super::seen::Seen;
 use crate::limit::Tokens;
 use crate::pricing::Quantities;
@@ -66,12 +66,14 @@ const RULES: RequestRules = RequestRules {
         ("svg", "another model would be paid for too"),
     ],
     tool_calls_cap: None,
-    check: Some(check),
+    client_tools: &[],
+    tools_tokens: 0,
+    free: false,
     extra: Some(partial_images),
     medium: Medium::Text,
 };
 
-const REPLY: ReplyRules = ReplyRules { whole, event, raw: true, has_usage: true };
+const REPLY: ReplyRules = ReplyRules { whole, event, raw: true, error_event: ErrorEvent::Plain, has_usage: true };
 
 /// A stream ends with the usage of its image: of several, it is not known to which the last one belongs. Moving images
 /// have an unknown price, and drawings (`svg`) that of another model, in a usage of their own.
@@ -90,6 +92,7 @@ fn check(members: &Members<'_>) -> Result<(), BadRequest> {
 }
 
 fn partial_images(members: &Members<'_>) -> Result<Quantities, BadRequest> {
+    check(members)?;
     let Some(member) = members.get("partial_images") else { return Ok(Quantities::default()) };
     match member.value.get().parse::<u64>() {
         Ok(number) if number <= PARTIAL_IMAGES_MAX => {

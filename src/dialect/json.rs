@@ -58,8 +58,7 @@ impl<'b> Members<'b> {
         let text = core::str::from_utf8(body)
             .map_err(|fault| Malformed(format!("the body is not UTF-8 from byte {} on", fault.valid_up_to())))?;
         check_depth(text)?;
-        let members =
-            serde_json::from_str(text).map_err(|fault| Malformed(format!("could not parse the JSON body: {fault}")))?;
+        let members = serde_json::from_str(text).map_err(|fault| malformed(text, &fault))?;
         Ok((text, members))
     }
 
@@ -110,6 +109,14 @@ pub fn object<'b, T: Deserialize<'b>>(json: &'b str) -> Option<T> {
 /// A string that borrows from the text where it has no escapes.
 #[derive(Deserialize)]
 struct Name<'b>(#[serde(borrow)] Cow<'b, str>);
+
+/// Why a body cannot be read. Of one that is another value nothing is shown: it may be a prompt.
+fn malformed(text: &str, fault: &serde_json::Error) -> Malformed {
+    if fault.is_data() && !text.trim_start().starts_with('{') {
+        return Malformed("could not parse the JSON body: want a JSON object".to_owned());
+    }
+    Malformed(format!("could not parse the JSON body: {fault}"))
+}
 
 /// Raw values are skipped without a bound on their depth, so it is checked before anything reads them.
 fn check_depth(text: &str) -> Result<(), Malformed> {
@@ -169,6 +176,8 @@ mod tests {
         for body in bodies {
             assert!(Members::of_body(body).is_err(), "{:?}", String::from_utf8_lossy(body));
         }
+        let prompt = format!("\"{}\"", "secret".repeat(1_000));
+        assert!(!Members::of_body(prompt.as_bytes()).unwrap_err().0.contains("secret"));
         let many = format!("{{{}\"a\":0}}", "\"a\":0,".repeat(MEMBERS_MAX));
         assert!(Members::of_body(many.as_bytes()).is_err());
         let shallow = format!("{{\"a\":{}{}}}", "[".repeat(127), "]".repeat(127));

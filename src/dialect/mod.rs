@@ -17,16 +17,21 @@ pub mod form;
 pub mod image;
 pub mod images;
 pub mod json;
+mod lists;
+mod members;
+pub mod messages;
 pub mod moderations;
 mod multipart;
 mod parts;
 pub mod prompt;
+mod reading;
 mod refused;
 pub mod reply;
 pub mod request;
 pub mod responses;
 pub mod rules;
 pub mod seen;
+pub mod shape;
 pub mod speech;
 pub mod sse;
 pub mod texts;
@@ -37,11 +42,13 @@ pub mod usage;
 use rules::Dialect;
 
 /// Every dialect.
-pub static DIALECTS: [&Dialect; 10] = [
+pub static DIALECTS: [&Dialect; 12] = [
     &chat::CHAT,
     &completions::COMPLETIONS,
     &responses::RESPONSES,
     &embeddings::EMBEDDINGS,
+    &messages::MESSAGES,
+    &messages::COUNT_TOKENS,
     &moderations::MODERATIONS,
     &images::GENERATIONS,
     &images::EDITS,

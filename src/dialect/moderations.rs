@@ -1,7 +1,7 @@
 //! `POST /v1/moderations`: texts and images are judged. Nothing is written, and no usage is said.
 
 use super::reply::{Answer, Chunk, OutputCounter, is_list};
-use super::rules::{CapRule, Dialect, Family, Medium, PartKind, PromptShape, ReplyRules, RequestRules};
+use super::rules::{CapRule, Dialect, ErrorEvent, Family, Medium, PartKind, PromptShape, ReplyRules, RequestRules};
 use super::seen::Seen;
 
 /// The dialect.
@@ -23,11 +23,13 @@ pub static MODERATIONS: Dialect = Dialect {
         decisive: &[],
         unbounded: &[],
         tool_calls_cap: None,
-        check: None,
+        client_tools: &[],
+        tools_tokens: 0,
+        free: false,
         extra: None,
         medium: Medium::Text,
     },
-    reply: ReplyRules { whole, event, raw: false, has_usage: false },
+    reply: ReplyRules { whole, event, raw: false, error_event: ErrorEvent::Plain, has_usage: false },
 };
 
 fn whole(answer: &Answer<'_>, _: &mut OutputCounter) -> Option<Seen> {

@@ -1,10 +1,14 @@
 //! Parts of a message that are no text.
 
+use std::borrow::Cow;
+
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::image::{Detail, ImageRule, pixels, pixels_of_base64};
 use super::json::object;
 use super::rules::PartKind;
+use crate::limit::Tokens;
 
 /// What a part is to the bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +51,35 @@ impl Block {
 struct Source<'b> {
     #[serde(rename = "type")]
     kind: Option<&'b RawValue>,
+    #[serde(borrow)]
+    data: Option<Text<'b>>,
+}
+
+/// An image in OpenAI's chat completions.
+#[derive(Default, Deserialize)]
+#[serde(default, bound(deserialize = "'de: 'b"))]
+struct Image<'b> {
+    #[serde(borrow)]
+    url: Option<Text<'b>>,
+    #[serde(borrow)]
+    detail: Option<Text<'b>>,
+}
+
+/// A text that borrows where it has no escapes.
+#[derive(Deserialize)]
+struct Text<'b>(#[serde(borrow)] Cow<'b, str>);
+
+/// What an image counts, by the value that holds it: a URL, an object with one, or a source.
+pub(super) fn image_tokens(rule: &ImageRule, value: &str) -> Tokens {
+    if let Ok(Text(url)) = serde_json::from_str(value) {
+        return rule.tokens(pixels(&url), Detail::High);
+    }
+    if let Some(Source { data: Some(Text(data)), .. }) = object(value) {
+        return rule.tokens(pixels_of_base64(&data), Detail::High);
+    }
+    let Image { url, detail } = object(value).unwrap_or_default();
+    let detail = detail.map_or(Detail::High, |Text(word)| Detail::of(&word));
+    rule.tokens(url.and_then(|Text(url)| pixels(&url)), detail)
 }
 
 /// What the value of a part is.
@@ -57,6 +90,8 @@ pub(super) fn part(kind: PartKind, value: &str, block: Block) -> Part {
         PartKind::Audio => Part::Sound,
         PartKind::File => Part::Opaque,
         PartKind::Json => Part::Text,
+        // Where a search result comes from.
+        PartKind::Source if value.starts_with('"') => Part::Text,
         PartKind::Source if block.image => Part::Image,
         PartKind::Source => {
             let source: Source<'_> = object(value).unwrap_or_default();

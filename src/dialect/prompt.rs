@@ -5,16 +5,22 @@
 //! of tokens that the policy states, and what has no size that we can see counts as a whole context.
 
 use super::bad_request::{BadRequest, bad};
+use super::image::ImageRule;
 use super::json::{Member, Members};
-use super::parts::{Block, Part, part};
+use super::lists::{items, listed};
+use super::parts::Block;
+use super::reading::Reading;
 use super::request::elements;
-use super::rules::{PartKind, PromptShape, RequestRules};
+use super::rules::{PromptShape, RequestRules};
 use super::texts::{TextSink, walk, walk_objects};
 use crate::limit::Tokens;
 use crate::tokens::{Bounds, Encoding, WorkBudget, bounds, count_within};
 
 /// Members that list tools.
 const TOOLS: [&str; 2] = ["tools", "functions"];
+/// Tokens that an element of a list costs on top of its JSON: tools are shown to a model in a notation of its own, where
+/// a choice takes 3 more than its text (the public recipe).
+const PER_ELEMENT: u64 = 3;
 
 /// How text becomes a number of tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,8 +58,8 @@ pub struct ModelCount {
     pub encoding: Option<Encoding>,
     /// What its count is multiplied by, in hundredths: 100 for the model's own vocabulary, more for a stand-in.
     pub percent: u64,
-    /// The most that one image counts.
-    pub image: Tokens,
+    /// What an image counts.
+    pub image: ImageRule,
     /// The most that the model reads at all.
     pub context: Tokens,
 }
@@ -63,7 +69,7 @@ pub struct ModelCount {
 pub struct TextCounter {
     encoding: Option<Encoding>,
     percent: u64,
-    image: Tokens,
+    pub(super) image: ImageRule,
     free_bounds: bool,
     bytes_left: u64,
     budget: WorkBudget,
@@ -91,7 +97,7 @@ impl TextCounter {
     }
 
     /// Between how many tokens `text` is.
-    fn count(&mut self, text: &str) -> Bounds {
+    pub(super) fn count(&mut self, text: &str) -> Bounds {
         let bytes = text.len() as u64;
         let Some(encoding) = self.encoding.filter(|_| bytes <= self.bytes_left) else {
             return if self.free_bounds { bounds(text) } else { Bounds { lower: 0, upper: bytes } };
@@ -120,6 +126,8 @@ pub struct PromptSize {
     pub image_tokens: u64,
     /// Tools and functions.
     pub tools: u64,
+    /// Elements of all lists in tools and schemas.
+    pub listed: u64,
     /// Parts of sound.
     pub sounds: u64,
     /// Parts of unknown size, sound among them: files, video, what the provider keeps.
@@ -147,18 +155,21 @@ impl PromptSize {
             match shape_of(rules, &member.name) {
                 Some(PromptShape::Messages) => {
                     let read = walk_objects(json, &mut reading);
-                    let messages = read.map_err(|_| no_messages(&member.name, json))?;
+                    let messages = read.map_err(|fault| {
+                        if fault.is_data() { no_messages(&member.name, json) } else { unreadable(&member.name, &fault) }
+                    })?;
                     reading.size.messages = reading.size.messages.saturating_add(messages);
                 }
                 Some(PromptShape::Input) => {
-                    // The value is JSON already.
-                    let _ = walk(json, &mut reading);
-                    let items = elements(json).unwrap_or(1);
-                    reading.size.messages = reading.size.messages.saturating_add(items);
+                    walk(json, &mut reading).map_err(|fault| unreadable(&member.name, &fault))?;
+                    reading.size.messages = reading.size.messages.saturating_add(items(json));
                 }
                 Some(PromptShape::Unseen) => reading.size.opaque += 1,
                 // Tools, schemas, and whatever a vendor may have added.
-                None => reading.text(json),
+                None => {
+                    reading.text(json);
+                    reading.size.listed = reading.size.listed.saturating_add(listed(json));
+                }
             }
             if TOOLS.contains(&&*member.name) {
                 reading.size.tools = reading.size.tools.saturating_add(elements(json).unwrap_or(1));
@@ -178,7 +189,8 @@ impl PromptSize {
     pub fn tokens(&self, rules: &CountRules, model: &ModelCount) -> PromptTokens {
         let tools = if self.tools > 0 { self.tools.saturating_add(1).saturating_mul(rules.per_tool.0) } else { 0 };
         let messages = self.messages.saturating_mul(rules.per_message.0);
-        let overhead = messages.saturating_add(rules.per_call.0).saturating_add(tools);
+        let listed = self.listed.saturating_mul(PER_ELEMENT);
+        let overhead = messages.saturating_add(rules.per_call.0).saturating_add(tools).saturating_add(listed);
         let upper = self.text.upper.saturating_add(overhead).saturating_add(self.image_tokens);
         let upper = if self.opaque > 0 { model.context } else { Tokens(upper).min(model.context) };
         PromptTokens { lower: Tokens(self.text.lower), upper }
@@ -209,58 +221,9 @@ fn no_messages(name: &str, json: &str) -> BadRequest {
     bad(name, format!("`{name}` is {found}, want a list of messages, each an object"))
 }
 
-/// A prompt that is being read.
-struct Reading<'c> {
-    size: PromptSize,
-    parts: &'static [(&'static str, PartKind)],
-    block: Block,
-    counter: &'c mut TextCounter,
-}
-
-impl Reading<'_> {
-    fn add(&mut self, counted: Bounds) {
-        let so_far = &mut self.size.text;
-        so_far.lower = so_far.lower.saturating_add(counted.lower);
-        so_far.upper = so_far.upper.saturating_add(counted.upper);
-    }
-}
-
-impl TextSink for Reading<'_> {
-    fn text(&mut self, text: &str) {
-        self.block.text(text);
-        let counted = self.counter.count(text);
-        self.add(counted);
-    }
-
-    /// The id of a token.
-    fn number(&mut self, _: &str) {
-        self.add(Bounds { lower: 1, upper: 1 });
-    }
-
-    fn key(&mut self, key: &str) {
-        self.block.key(key);
-    }
-
-    fn skips(&self, key: &str) -> bool {
-        self.parts.iter().any(|(part, _)| *part == key)
-    }
-
-    fn skipped(&mut self, key: &str, value: &str) {
-        let kind = self.parts.iter().find(|(part, _)| *part == key).map_or(PartKind::Json, |(_, kind)| *kind);
-        match part(kind, value, self.block) {
-            Part::Nothing => {}
-            Part::Image => {
-                self.size.images += 1;
-                self.size.image_tokens = self.size.image_tokens.saturating_add(self.counter.image.0);
-            }
-            Part::Sound => {
-                self.size.sounds += 1;
-                self.size.opaque += 1;
-            }
-            Part::Opaque => self.size.opaque += 1,
-            Part::Text => self.text(value),
-        }
-    }
+/// A text or a number that is none: what it stands for, if anything, is for each reader to say.
+fn unreadable(name: &str, fault: &serde_json::Error) -> BadRequest {
+    bad(name, format!("`{name}` has a text or a number that cannot be read: {fault}"))
 }
 
 #[cfg(test)]
@@ -276,8 +239,12 @@ mod tests {
         per_call: Tokens(8),
         per_tool: Tokens(16),
     };
-    const MODEL: ModelCount =
-        ModelCount { encoding: Some(Encoding::O200k), percent: 100, image: Tokens(2_000), context: Tokens(100_000) };
+    const MODEL: ModelCount = ModelCount {
+        encoding: Some(Encoding::O200k),
+        percent: 100,
+        image: ImageRule::Fixed(Tokens(2_000)),
+        context: Tokens(100_000),
+    };
 
     fn size_of(body: &str) -> PromptSize {
         PromptSize::of(&CHAT.request, &Members::of_body(body.as_bytes()).unwrap().1, &mut TextCounter::bytes(&MODEL))
@@ -352,11 +319,49 @@ mod tests {
         let tools = r#"[{"type":"function","function":{"name":"f","parameters":{"type":"object"}}}]"#;
         let body = format!(r#"{{"tools":{tools},"x_documents":"abc","seed":1,"user":"someone","messages":[]}}"#);
         assert_eq!(size_of(&body).text.upper, tools.len() as u64 + 5);
-        assert_eq!(size_of(&body).tokens(&RULES, &MODEL).upper, Tokens(tools.len() as u64 + 5 + 8 + 2 * 16));
+        assert_eq!(size_of(&body).tokens(&RULES, &MODEL).upper, Tokens(tools.len() as u64 + 5 + 8 + 2 * 16 + 3));
         assert_eq!(
             PromptSize::bytes_max(&CHAT.request, &Members::of_body(body.as_bytes()).unwrap().1),
             tools.len() as u64 + 5 + 2
         );
+    }
+
+    #[test]
+    fn what_a_message_holds_beyond_what_we_know_counts_with_its_names() {
+        let text = |members: &str| size_of(&format!(r#"{{"messages":[{{{members}}}]}}"#)).text;
+        let known = text(r#""content":"a""#);
+        assert_eq!(known, Bounds { lower: 0, upper: 1 });
+        assert_eq!(text(r#""content":"a","x_more":{"b":1},"audio":null,"y":null"#).upper, 1 + 6 + 7 + 4);
+        assert_eq!(text(r#""arguments":{"key":"v"}"#).upper, 11);
+        assert_eq!(text(r#""arguments":"{\"key\":\"v\"}""#).upper, 11);
+    }
+
+    #[test]
+    fn a_choice_costs_more_than_its_json() {
+        let tools = r#"[{"function":{"parameters":{"properties":{"p":{"enum":["a","b"]}}}}}]"#;
+        let size = size_of(&format!(r#"{{"messages":[],"tools":{tools}}}"#));
+        assert_eq!(size.listed, 3);
+        assert_eq!(size.tokens(&RULES, &MODEL).upper, Tokens(tools.len() as u64 + 8 + 2 * 16 + 3 * 3));
+    }
+
+    #[test]
+    fn nothing_stands_uncounted_behind_what_cannot_be_read() {
+        for (members, param) in [
+            (r#""model":"m","messages":[{"content":"\ud800"},{"content":"uncounted"}]"#, "messages"),
+            (r#""model":"m","messages":[{"content":1e999}]"#, "messages"),
+        ] {
+            let body = format!("{{{members}}}");
+            let members = Members::of_body(body.as_bytes()).unwrap().1;
+            let read = PromptSize::of(&CHAT.request, &members, &mut TextCounter::bytes(&MODEL));
+            let fault = read.unwrap_err();
+            assert_eq!(fault.param.as_deref(), Some(param));
+            assert!(fault.message.contains("at line 1 column"), "{}", fault.message);
+        }
+        let body = br#"{"input":["\ud800","uncounted"]}"#;
+        let members = Members::of_body(body).unwrap().1;
+        let rules = &crate::dialect::embeddings::EMBEDDINGS.request;
+        let fault = PromptSize::of(rules, &members, &mut TextCounter::bytes(&MODEL)).unwrap_err();
+        assert_eq!(fault.param.as_deref(), Some("input"));
     }
 
     #[test]

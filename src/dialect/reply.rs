@@ -4,48 +4,76 @@
 
 use std::borrow::Cow;
 
-use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::json::object;
+use super::members::members;
 use super::rules::ReplyRules;
 use super::seen::seen_in;
 pub use super::seen::{OutputCounter, Seen};
 use super::usage::{Usage, UsagePlaces};
 
 /// The members of a whole answer or of an event that any dialect looks at.
-#[derive(Default, Deserialize)]
-#[serde(default, bound(deserialize = "'de: 'b"))]
 pub struct Answer<'b> {
     error: Option<&'b RawValue>,
-    #[serde(rename = "type")]
     kind: Option<&'b RawValue>,
     pub(super) choices: Option<&'b RawValue>,
     pub(super) output: Option<&'b RawValue>,
     pub(super) content: Option<&'b RawValue>,
     pub(super) data: Option<&'b RawValue>,
+    pub(super) delta: Option<&'b RawValue>,
     pub(super) results: Option<&'b RawValue>,
     pub(super) text: Option<&'b RawValue>,
-    pub(super) delta: Option<&'b RawValue>,
     duration: Option<&'b RawValue>,
-    usage: Option<&'b RawValue>,
-    x_groq: Option<&'b RawValue>,
-    response: Option<&'b RawValue>,
-    message: Option<&'b RawValue>,
-    result: Option<&'b RawValue>,
-    service_tier: Option<&'b RawValue>,
+    pub(super) input_tokens: Option<&'b RawValue>,
+    pub(super) status: Option<&'b RawValue>,
+    places: UsagePlaces<'b>,
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default, bound(deserialize = "'de: 'b"))]
-struct Choice<'b> {
-    index: Option<&'b RawValue>,
-    delta: Option<&'b RawValue>,
-    text: Option<&'b RawValue>,
-    finish_reason: Option<&'b RawValue>,
-}
+impl<'b> Answer<'b> {
+    /// Reads the members of an object; `None` if it is none.
+    fn read(json: &'b str) -> Option<Self> {
+        const NAMES: [&str; 18] = [
+            "error",
+            "type",
+            "choices",
+            "output",
+            "content",
+            "data",
+            "delta",
+            "results",
+            "text",
+            "duration",
+            "input_tokens",
+            "status",
+            "usage",
+            "x_groq",
+            "response",
+            "message",
+            "result",
+            "service_tier",
+        ];
+        let [error, kind, choices, output, content, data, delta, results, text, duration, rest @ ..] =
+            members(json, NAMES)?;
+        let [input_tokens, status, places @ ..] = rest;
+        let [usage, x_groq, response, message, result, service_tier] = places;
+        let places = UsagePlaces { usage, x_groq, response, message, result, service_tier };
+        Some(Self {
+            error,
+            kind,
+            choices,
+            output,
+            content,
+            data,
+            delta,
+            results,
+            text,
+            duration,
+            input_tokens,
+            status,
+            places,
+        })
+    }
 
-impl Answer<'_> {
     /// The value of `type`: what kind of event or answer it is.
     #[must_use]
     pub fn kind(&self) -> Option<Cow<'_, str>> {
@@ -54,15 +82,7 @@ impl Answer<'_> {
 
     /// The usage, wherever the provider puts it.
     fn usage(&self) -> Option<Usage> {
-        let places = UsagePlaces {
-            usage: self.usage,
-            x_groq: self.x_groq,
-            response: self.response,
-            message: self.message,
-            result: self.result,
-            service_tier: self.service_tier,
-        };
-        places.find()
+        self.places.find()
     }
 
     /// What a transcript without usage says of how long its sound was.
@@ -102,7 +122,7 @@ impl Chunk {
             return Self { done: true, ..Self::default() };
         }
         let error_event = event == Some("error");
-        let Some(answer) = object::<Answer<'_>>(data) else {
+        let Some(answer) = Answer::read(data) else {
             return Self { error: error_event, ..Self::default() };
         };
         let usage = answer.usage();
@@ -118,14 +138,14 @@ impl Chunk {
 
     /// Takes one choice, the one at `place` of the list: where it has no usable index, that is its number.
     fn choice(&mut self, json: &str, place: u64, counter: &mut OutputCounter) {
-        let Some(choice) = object::<Choice<'_>>(json) else {
+        let Some([index, delta, text, reason]) = members(json, ["index", "delta", "text", "finish_reason"]) else {
             return self.seen.add(seen_in(json, counter));
         };
-        for part in [choice.delta, choice.text].into_iter().flatten() {
+        for part in [delta, text].into_iter().flatten() {
             self.seen.add(seen_in(part.get(), counter));
         }
-        if choice.finish_reason.is_some_and(|reason| reason.get() != "null") {
-            self.finished.push(choice.index.and_then(|index| index.get().parse().ok()).unwrap_or(place));
+        if reason.is_some_and(|reason| reason.get() != "null") {
+            self.finished.push(index.and_then(|index| index.get().parse().ok()).unwrap_or(place));
         }
     }
 }
@@ -155,13 +175,21 @@ impl Completion {
     /// If it is none, or an error that says of no usage. One that does has cost something, and passes.
     pub fn read(rules: &ReplyRules, body: &[u8], counter: &mut OutputCounter) -> Result<Self, NotACompletion> {
         let body = core::str::from_utf8(body).map_err(|_| NotACompletion::Invalid)?;
-        let answer: Answer<'_> = object(body).ok_or(NotACompletion::Invalid)?;
+        let answer = Answer::read(body).ok_or(NotACompletion::Invalid)?;
         let usage = answer.usage().or_else(|| answer.heard().filter(|_| rules.raw));
         if answer.has_error() && (usage.is_none() || answer.output.is_none()) {
             return Err(NotACompletion::Error);
         }
         let seen = (rules.whole)(&answer, counter).ok_or(NotACompletion::Invalid)?;
         Ok(Self { usage, seen })
+    }
+
+    /// Reads an answer that is passed on even if it is a failure: what was used, and what was written until then.
+    #[must_use]
+    pub fn read_any(rules: &ReplyRules, body: &[u8], counter: &mut OutputCounter) -> Self {
+        let answer = core::str::from_utf8(body).ok().and_then(Answer::read);
+        let Some(answer) = answer else { return Self::default() };
+        Self { usage: answer.usage(), seen: (rules.whole)(&answer, counter).unwrap_or_default() }
     }
 }
 
@@ -264,6 +292,8 @@ mod tests {
             let chunk = read(None, &format!(r#"{{"choices":{choices}}}"#));
             assert_eq!(chunk.seen.tokens(), Tokens(2), "{choices}");
         }
+        let halves = read(None, r#"{"choices":[{"index":0,"delta":{"content":"\ud83d"}}]}"#);
+        assert_eq!(halves.seen.tokens(), Tokens(7));
         assert_eq!(read(None, "[1,2]"), Chunk::default());
         assert_eq!(read(None, r#"{"usage":[1,2,3]}"#).usage, None);
     }

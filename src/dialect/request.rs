@@ -6,13 +6,13 @@
 use core::ops::Range;
 
 use serde::de::IgnoredAny;
-use serde_json::value::RawValue;
 
 use super::bad_request::{BadRequest, bad, shown, unsupported};
 use super::edit::{Edit, insert_member};
-use super::fields::{OutputCap, flag, model, output_caps, usage_option, whole_number};
+use super::fields::{NullCap, OutputCap, flag, model, output_caps, usage_option, whole_number};
 use super::form::{Files, Form};
 use super::json::Members;
+use super::lists::items;
 use super::prompt::{PromptSize, TextCounter};
 use super::refused;
 use super::rules::{Dialect, PromptShape, RequestRules};
@@ -45,7 +45,7 @@ pub struct Request<'b> {
     pub model: String,
     model_span: Option<Range<usize>>,
     caps: Vec<OutputCap>,
-    null_caps: Vec<Range<usize>>,
+    null_caps: Vec<NullCap<'b>>,
     /// How many answers are asked for to each prompt; at least 1.
     pub candidates: u64,
     /// How many prompts are answered; at least 1.
@@ -115,7 +115,6 @@ impl<'b> Request<'b> {
         if let Some(required) = rules.required.filter(|required| members.get(required).is_none()) {
             return Err(bad(required, format!("`{required}` is missing")));
         }
-        rules.check.map_or(Ok(()), |check| check(&members))?;
         refuse_unseen(rules, &members, allowed)?;
         Ok(Self {
             dialect,
@@ -174,7 +173,8 @@ impl<'b> Request<'b> {
     /// Whether the request asks for the longer of the times that a prompt can be cached.
     #[must_use]
     pub fn may_cache_long(&self) -> bool {
-        self.body.contains("\"ttl\"")
+        // A letter of the name may be escaped, which nothing but a disguise does.
+        ["\"ttl\"", "\\u0074", "\\u006c", "\\u006C"].iter().any(|spelling| self.body.contains(spelling))
     }
 
     /// What makes the caller's body the one to be sent upstream: the fields that must be set.
@@ -191,9 +191,10 @@ impl<'b> Request<'b> {
             }
             if self.caps.is_empty() {
                 let member = || format!("{}:{}", quoted(field), cap.0);
-                edits.push(self.null_caps.first().map_or_else(
+                // A `null` of another name stays: an upstream that obeys only `field` would not see a cap there.
+                edits.push(self.null_caps.iter().find(|(name, _)| name == field).map_or_else(
                     || insert_member(self.body, 0..self.body.len(), &member()),
-                    |null| Edit { span: null.clone(), text: cap.0.to_string() },
+                    |(_, null)| Edit { span: null.clone(), text: cap.0.to_string() },
                 ));
             }
         }
@@ -225,11 +226,7 @@ fn candidates(rules: &RequestRules, members: &Members<'_>) -> Result<u64, BadReq
 /// How many prompts a list of them is; a list of token ids is one.
 fn prompts(rules: &RequestRules, members: &Members<'_>) -> u64 {
     let Some((name, _)) = rules.prompt.first().filter(|_| rules.each_prompt_answered) else { return 1 };
-    let list = members.get(name).and_then(|member| serde_json::from_str::<Vec<&RawValue>>(member.value.get()).ok());
-    match list {
-        Some(list) if list.first().is_some_and(|first| first.get().starts_with(['"', '['])) => list.len() as u64,
-        _ => 1,
-    }
+    members.get(name).map_or(1, |member| items(member.value.get()))
 }
 
 fn tier(members: &Members<'_>) -> Result<Tier, BadRequest> {
@@ -305,6 +302,10 @@ mod tests {
         assert_eq!(forwarded("", &PLAIN), r#"{"max_tokens":100,"model":"m",M}"#);
         assert_eq!(forwarded(r#","max_tokens":null"#, &PLAIN), r#"{"model":"m",M,"max_tokens":100}"#);
         assert_eq!(
+            forwarded(r#","max_completion_tokens":null"#, &PLAIN),
+            r#"{"max_tokens":100,"model":"m",M,"max_completion_tokens":null}"#
+        );
+        assert_eq!(
             forwarded(r#","max_tokens":1000000000000000000,"max_completion_tokens":7"#, &PLAIN),
             r#"{"model":"m",M,"max_tokens":100,"max_completion_tokens":7}"#
         );
@@ -352,6 +353,10 @@ mod tests {
             (format!(r#""model":"m","web_search_options":{{}},{MESSAGES}"#), "web_search_options"),
             (format!(r#""model":"m","models":["dearer"],{MESSAGES}"#), "models"),
             (format!(r#""model":"m","Max_Tokens":9,{MESSAGES}"#), "Max_Tokens"),
+            (format!(r#""model":"m","max_to\u212aens":9,{MESSAGES}"#), "max_to\u{212a}ens"),
+            (format!(r#""model":"m","meſſages":[],{MESSAGES}"#), "meſſages"),
+            (format!(r#""model":"m","models":null,"models":["dearer"],{MESSAGES}"#), "models"),
+            (format!(r#""model":"m","Plugins":[1],{MESSAGES}"#), "Plugins"),
         ];
         for (members, param) in faults {
             assert_eq!(fault(&members).param.as_deref(), Some(param), "{members}");

@@ -35,6 +35,17 @@ impl Dialect {
     }
 }
 
+/// How an error is told in the middle of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorEvent {
+    /// An error object in an event without a name: what OpenAI's clients look for.
+    Plain,
+    /// The same in a named event with a number, which clients of the responses API check as well.
+    Numbered,
+    /// Anthropic's error object in a named event: its clients pass over an event without a name.
+    Anthropic,
+}
+
 /// Reads something of a request's members, or says which of them is wrong.
 pub type Reader<T> = fn(&Members<'_>) -> Result<T, BadRequest>;
 
@@ -67,9 +78,14 @@ pub struct RequestRules {
     pub unbounded: &'static [(&'static str, &'static str)],
     /// The member that bounds the uses of the provider's own tools; without one each tool has to bound its own.
     pub tool_calls_cap: Option<&'static str>,
-    /// What else has to be checked.
-    pub check: Option<Reader<()>>,
-    /// What else the call takes: characters, images, sound. Its `output` is what every answer may have beyond its cap.
+    /// Beginnings of the types of tools that the client runs, though the provider describes them.
+    pub client_tools: &'static [&'static str],
+    /// What the provider's own words about tools count at most, if there are any.
+    pub tools_tokens: u64,
+    /// Whether the provider makes no charge.
+    pub free: bool,
+    /// What else the call takes (characters, images, sound), and what else has to be checked. Its `output` is what every
+    /// answer may have beyond its cap.
     pub extra: Option<Reader<Quantities>>,
     /// What it is about beside text.
     pub medium: Medium,
@@ -150,6 +166,8 @@ pub struct ReplyRules {
     pub event: fn(&Answer<'_>, &mut OutputCounter, &mut Chunk),
     /// Whether a successful answer may be no JSON: sound, or plain text.
     pub raw: bool,
+    /// How an error is told in the middle of a stream.
+    pub error_event: ErrorEvent,
     /// Whether usage is to be expected. Without it the request itself says what the call costs.
     pub has_usage: bool,
 }

@@ -105,7 +105,10 @@ impl TextSink for Reading<'_> {
 /// The output in a piece of JSON.
 pub(super) fn seen_in(json: &str, counter: &mut OutputCounter) -> Seen {
     let mut reading = Reading { seen: Seen::default(), counter };
-    // A raw value is JSON already.
-    let _ = walk(json, &mut reading);
+    if walk(json, &mut reading).is_err() {
+        // Half of a surrogate pair is what a character cut in two is sent as; the piece counts by its length.
+        reading.seen = Seen::default();
+        reading.seen.add_unread(json.len());
+    }
     reading.seen
 }

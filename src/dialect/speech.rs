@@ -3,7 +3,7 @@
 use super::bad_request::{BadRequest, bad, shown};
 use super::json::{Member, Members};
 use super::reply::{Answer, Chunk, OutputCounter};
-use super::rules::{CapRule, Dialect, Family, Medium, PromptShape, ReplyRules, RequestRules};
+use super::rules::{CapRule, Dialect, ErrorEvent, Family, Medium, PromptShape, ReplyRules, RequestRules};
 use super::seen::Seen;
 use crate::limit::Tokens;
 use crate::pricing::Quantities;
@@ -29,11 +29,13 @@ pub static SPEECH: Dialect = Dialect {
         decisive: &["stream_format"],
         unbounded: &[],
         tool_calls_cap: None,
-        check: None,
+        client_tools: &[],
+        tools_tokens: 0,
+        free: false,
         extra: Some(characters),
         medium: Medium::Speech,
     },
-    reply: ReplyRules { whole, event, raw: true, has_usage: true },
+    reply: ReplyRules { whole, event, raw: true, error_event: ErrorEvent::Plain, has_usage: true },
 };
 
 /// The characters that are read aloud, and whether the answer will say how many tokens of sound they became.

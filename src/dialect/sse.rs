@@ -55,22 +55,37 @@ pub struct Framer {
 impl Framer {
     /// Takes the next bytes and shows every frame that they complete.
     pub fn push(&mut self, chunk: &[u8], mut show: impl FnMut(Frame<'_>)) {
-        let held = core::mem::take(&mut self.held);
-        // The usual case, a chunk of whole events, is not copied.
-        let bytes = if held.is_empty() { Cow::Borrowed(chunk) } else { Cow::Owned([&held[..], chunk].concat()) };
-        while self.line(&bytes, &mut show) {}
-        let rest = bytes.get(self.block..).unwrap_or_default();
-        if self.oversize || rest.len() > HELD_MAX {
-            if !rest.is_empty() {
-                show(Frame::Oversize(rest));
-                self.gist.push(rest);
+        let mut held = core::mem::take(&mut self.held);
+        if held.is_empty() {
+            // The usual case, a chunk of whole events, is not copied.
+            while self.line(chunk, &mut show) {}
+            let rest = chunk.get(self.block..).unwrap_or_default();
+            if !self.lets_through(rest, &mut show) {
+                self.held = rest.to_vec();
             }
-            self.oversize = true;
         } else {
-            self.held = rest.to_vec();
+            // It grows in place: a large event in many small chunks is not copied for each of them.
+            held.extend_from_slice(chunk);
+            while self.line(&held, &mut show) {}
+            if self.block > 0 {
+                held = held.get(self.block..).unwrap_or_default().to_vec();
+            }
+            if !self.lets_through(&held, &mut show) {
+                self.held = held;
+            }
         }
         self.block = 0;
         self.scanned = self.held.len();
+    }
+
+    /// Shows the beginning of a block that is beyond the bound; whether it did.
+    fn lets_through(&mut self, rest: &[u8], show: &mut impl FnMut(Frame<'_>)) -> bool {
+        self.oversize |= rest.len() > HELD_MAX;
+        if self.oversize && !rest.is_empty() {
+            show(Frame::Oversize(rest));
+            self.gist.push(rest);
+        }
+        self.oversize
     }
 
     /// Whether the last byte was a CR, to which an LF may still belong.
@@ -178,12 +193,14 @@ pub fn fields(event: &[u8]) -> Fields<'_> {
         let value = value.unwrap_or_default();
         let value = String::from_utf8_lossy(value.strip_prefix(b" ").unwrap_or(value));
         match name {
-            Some(b"data") => {
-                fields.data = Some(match fields.data.take() {
-                    None => value,
-                    Some(before) => Cow::Owned(format!("{before}\n{value}")),
-                });
-            }
+            Some(b"data") => match &mut fields.data {
+                None => fields.data = Some(value),
+                Some(data) => {
+                    let data = data.to_mut();
+                    data.push('\n');
+                    data.push_str(&value);
+                }
+            },
             Some(b"event") => fields.event = Some(value),
             _ => {}
         }

@@ -1,6 +1,8 @@
 //! Walking over every text in a JSON value, without a tree.
 //!
-//! Invariant: linear in the text; depth is bounded by the reader's own bound of 128 levels.
+//! Invariant: linear in the text; depth is bounded by the reader's own bound of 128 levels. A value that was passed over
+//! when it was read need not be walkable: half of a surrogate pair is no text, and 1e999 no number. So whoever walks has
+//! to say what such a value is.
 
 use std::borrow::Cow;
 
@@ -15,6 +17,8 @@ pub trait TextSink {
     fn number(&mut self, digits: &str) {
         self.text(digits);
     }
+    /// An element of a list was walked over.
+    fn element(&mut self) {}
     /// The name of a member that is walked into.
     fn key(&mut self, _: &str) {}
     /// Whether the member called `key` is passed over.
@@ -118,7 +122,9 @@ impl<'de, S: TextSink> Visitor<'de> for Texts<'_, S> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
-        while list.next_element_seed(Texts { sink: &mut *self.sink, place: self.place })?.is_some() {}
+        while list.next_element_seed(Texts { sink: &mut *self.sink, place: self.place })?.is_some() {
+            self.sink.element();
+        }
         Ok(())
     }
 

@@ -3,7 +3,7 @@
 //! The answer is JSON, a plain text or subtitles, or events. Some say how many tokens or seconds it was, some nothing.
 
 use super::reply::{Answer, Chunk, OutputCounter, output_in};
-use super::rules::{CapRule, Dialect, Family, Medium, PromptShape, ReplyRules, RequestRules};
+use super::rules::{CapRule, Dialect, ErrorEvent, Family, Medium, PromptShape, ReplyRules, RequestRules};
 use super::seen::Seen;
 
 /// The dialect of what is written down in its own language.
@@ -38,12 +38,14 @@ const RULES: RequestRules = RequestRules {
     decisive: &["response_format"],
     unbounded: &[],
     tool_calls_cap: None,
-    check: None,
+    client_tools: &[],
+    tools_tokens: 0,
+    free: false,
     extra: None,
     medium: Medium::Transcript(&["file"]),
 };
 
-const REPLY: ReplyRules = ReplyRules { whole, event, raw: true, has_usage: true };
+const REPLY: ReplyRules = ReplyRules { whole, event, raw: true, error_event: ErrorEvent::Plain, has_usage: true };
 
 fn whole(answer: &Answer<'_>, counter: &mut OutputCounter) -> Option<Seen> {
     answer.text.filter(|text| text.get().starts_with('"')).map(|_| output_in(answer.text, counter))

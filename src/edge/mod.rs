@@ -45,7 +45,8 @@ async fn fetch(request: Request, env: Env, context: Context) -> worker::Result<R
 async fn answer(request: Request, env: JsValue, context: &std::rc::Rc<Context>) -> Result<Response, JsValue> {
     let policy = variables::policy(&env);
     let placement = policy.as_ref().map_or_else(|_| Placement::default(), |policy| policy.placement.clone());
-    let call = Call { id: js::random_uuid(), method: request.method(), path: path_of(&request.url()) };
+    let (path, query) = path_of(&request.url());
+    let call = Call { id: js::random_uuid(), method: request.method(), path, query };
     let ports = EdgePorts::new(env, request, placement, std::rc::Rc::clone(context));
     match handle(policy, &ports, &call).await {
         Answer::Whole { head, body, hold } => {
@@ -74,9 +75,11 @@ fn init_of(head: &Head) -> Result<ResponseInit, JsValue> {
     Ok(init)
 }
 
-/// The path of a URL as it was written.
-fn path_of(url: &str) -> String {
+/// The path and the query of a URL as they were written.
+fn path_of(url: &str) -> (String, String) {
     let after_origin = url.split_once("://").map_or(url, |(_, rest)| rest);
     let path = after_origin.find('/').and_then(|slash| after_origin.get(slash..)).unwrap_or("/");
-    path.split(['?', '#']).next().unwrap_or("/").to_owned()
+    let path = path.split('#').next().unwrap_or("/");
+    let (path, query) = path.split_once('?').unwrap_or((path, ""));
+    (path.to_owned(), query.to_owned())
 }

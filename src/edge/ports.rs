@@ -171,7 +171,7 @@ impl Ports for EdgePorts {
 }
 
 fn outgoing(request: UpstreamRequest) -> Result<(Request, AbortController), JsValue> {
-    let UpstreamRequest { url, headers: wanted, content_type, body } = request;
+    let UpstreamRequest { method, url, headers: wanted, content_type, body } = request;
     let headers = Headers::new()?;
     for (name, value) in &wanted {
         headers.set(name, value)?;
@@ -179,9 +179,11 @@ fn outgoing(request: UpstreamRequest) -> Result<(Request, AbortController), JsVa
     headers.set("content-type", &content_type)?;
     let abort = AbortController::new()?;
     let init = RequestInit::new();
-    init.set_method("POST");
+    init.set_method(method);
     init.set_headers(&headers);
-    init.set_body(&Uint8Array::from(body.as_slice()));
+    if !body.is_empty() {
+        init.set_body(&Uint8Array::from(body.as_slice()));
+    }
     init.set_redirect(RequestRedirect::Manual);
     init.set_signal(Some(&abort.signal()));
     Ok((Request::new_with_str_and_init(&url, &init)?, abort))

@@ -8,10 +8,12 @@ use super::forward::{Forwarded, Sent, forward};
 use super::hold::{Ending, Hold, ask_verdict, not_asked};
 use super::memory::Unchecked;
 use super::meter::Meter;
+use super::note::Note;
 use super::ports::{Ports, ReadFault};
 use super::price::{Count, Priced};
 use super::record::CallRecord;
 use super::relay::Relay;
+use super::stored::keep_or_end;
 use crate::auth::Principal;
 use crate::dialect::bad_request::BadRequest;
 use crate::dialect::edit::edited;
@@ -36,8 +38,8 @@ pub enum Completed<'p, B> {
         body: Vec<u8>,
         /// What is left of the caller's limits.
         snapshot: Snapshot,
-        /// The hold, and how it ends.
-        hold: Box<(Hold, Ending)>,
+        /// The hold, and how it ends; nothing if it goes on without its request.
+        hold: Option<Box<(Hold, Ending)>>,
     },
     /// A stream, still to be relayed.
     Stream {
@@ -96,13 +98,16 @@ pub async fn complete<'p, P: Ports>(
     // 3
     let priced = Priced::of(policy, plan, &request, Count::WhereItMatters)?;
     record.model = Some(priced.named.sent_as.clone());
+    record.prices = Some(policy.price_version.clone());
     // 4
     let booking = day::booking(policy, (&principal, plan), record.at);
     let gate = day::gate(policy, plan, booking.as_ref(), priced.estimate);
     if let Some(rejection) = gate.as_ref().and_then(|gate| day::refused_before(ports, gate)) {
         return Err(rejection.into());
     }
-    let (mut hold, snapshot) = reserve(policy, ports, (&principal, plan), (&priced, booking), record).await?;
+    // A call in the background that holds nothing could not be found again.
+    let on_unavailable = if request.background { OnUnavailable::Closed } else { plan.on_unavailable };
+    let (mut hold, snapshot) = reserve(policy, ports, (&principal, on_unavailable), (&priced, booking), record).await?;
     // 5
     if let Some(gate) = &gate
         && let Err(rejection) = day::count(policy, ports, gate, &mut hold).await
@@ -110,12 +115,11 @@ pub async fn complete<'p, P: Ports>(
         return Err(Refused { rejection, snapshot: Some(snapshot), hold: Some((hold, false)) });
     }
     // 6
-    let counter = priced.output_counter(&policy.counting);
-    let upstream = priced.upstream;
-    let ask_usage = request.stream && dialect.request.asks_for_usage && upstream.stream_usage;
-    let edits = request.edits_for(&priced.forwarding(&request, ask_usage));
-    let strip = ask_usage && !request.usage_asked;
+    let (counter, upstream) = (priced.output_counter(&policy.counting), priced.upstream);
+    let edits = request.edits_for(&priced.forwarding(&request));
+    let strip = priced.asks_for_usage(&request) && !request.usage_asked;
     let mut meter = Meter::new(&dialect.reply, (request.answers(), strip), counter.clone(), upstream.key.clone());
+    let background = request.background.then(|| (Note::of(&priced, &principal), policy.bounds.background));
     // Not needed any more, and an answer may take minutes.
     drop(request);
     let sent = Sent { content_type, body: edited(body, edits) };
@@ -125,10 +129,11 @@ pub async fn complete<'p, P: Ports>(
     // 7 and 8
     match forwarded {
         Err(fault) => Err(upstream_failed(fault, answered(ports, hold, sent_at), snapshot)),
-        Ok(Forwarded::Whole { headers, body, completion }) => {
+        Ok(Forwarded::Whole { mut headers, body, completion }) => {
             let hold = answered(ports, hold, sent_at);
             let ending = Ending::Settle(priced.charge(completion.usage, completion.seen, true));
-            Ok(Completed::Whole { headers, body, snapshot, hold: Box::new((hold, ending)) })
+            let hold = keep_or_end(ports, (hold, ending), (&priced, background), (&mut headers, &body)).await;
+            Ok(Completed::Whole { headers, body, snapshot, hold })
         }
         Ok(Forwarded::Stream { headers, body }) => {
             let (hold, on_disconnect, bounds) = (answered(ports, hold, sent_at), plan.on_disconnect, policy.bounds);
@@ -185,7 +190,7 @@ fn request<'b>(
 async fn reserve<P: Ports>(
     policy: &Policy,
     ports: &P,
-    (principal, plan): (&Principal, &Plan),
+    (principal, on_unavailable): (&Principal, OnUnavailable),
     (priced, booking): (&Priced<'_>, Option<Booking>),
     record: &mut CallRecord,
 ) -> Result<(Hold, Snapshot), Refused> {
@@ -221,7 +226,7 @@ async fn reserve<P: Ports>(
         Err(fault) => fault,
     };
     ports.warn(&format!("call {}: the limiter is not available: {}", id.0, fault.0));
-    match plan.on_unavailable {
+    match on_unavailable {
         OnUnavailable::Open { per_minute }
             if ports.memory().may_pass_unchecked(Unchecked::Limiter, per_minute, ports.now()) =>
         {

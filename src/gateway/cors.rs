@@ -6,6 +6,7 @@ use crate::policy::Cors;
 
 /// Headers that a page may read: without this a browser hides the wait from the page that has to sit it out.
 const EXPOSED: &str = "retry-after, retry-after-ms, x-should-retry, x-request-id, x-tollgate-limited-by, \
+    x-tollgate-background, \
     x-ratelimit-limit-requests, x-ratelimit-remaining-requests, x-ratelimit-reset-requests, \
     x-ratelimit-limit-tokens, x-ratelimit-remaining-tokens, x-ratelimit-reset-tokens, ratelimit, ratelimit-policy";
 /// For how long a browser may remember a preflight: a day, in seconds. Browsers cap it themselves.

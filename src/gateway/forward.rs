@@ -15,7 +15,7 @@ use crate::rejection::UpstreamFault;
 use crate::time::{UnixMillis, Wait, parse_retry_after};
 
 /// The largest answer that is read whole; a Worker has 128 MB for all its calls.
-const ANSWER_MAX: usize = 16 * 1024 * 1024;
+pub(super) const ANSWER_MAX: usize = 16 * 1024 * 1024;
 /// How long before its deadline a hold is settled at the latest.
 const MARGIN: Wait = Wait::seconds(5);
 /// The largest error that is read.
@@ -61,15 +61,13 @@ pub(super) async fn forward<P: Ports>(
 ) -> Result<Forwarded<P::Body>, UpstreamFault> {
     let sent_at = ports.now();
     let request = UpstreamRequest {
+        method: "POST",
         url: format!("{}{}", upstream.base_url, dialect.operation()),
         headers: request_headers(upstream, |name| ports.header(name)),
         content_type,
         body,
     };
-    let mut reply = ports.send(request, bounds.first_byte).await.map_err(|fault| match fault {
-        SendFault::Unreachable => UpstreamFault::Unreachable,
-        SendFault::TimedOut => UpstreamFault::Timeout,
-    })?;
+    let mut reply = ports.send(request, bounds.first_byte).await?;
     let first = Wait(bounds.first_byte.0.saturating_sub(ports.now().since(sent_at).0).max(1));
     if !(200..300).contains(&reply.status) {
         let secret = upstream.key.as_ref().map(|key| key.0.as_str());
@@ -112,8 +110,17 @@ fn is_relayed(dialect: &Dialect, kind: &str, length: Option<&str>) -> bool {
     }
 }
 
+impl From<SendFault> for UpstreamFault {
+    fn from(fault: SendFault) -> Self {
+        match fault {
+            SendFault::Unreachable => Self::Unreachable,
+            SendFault::TimedOut => Self::Timeout,
+        }
+    }
+}
+
 /// What an answer without success means for the caller.
-async fn refusal<P: Ports>(
+pub(super) async fn refusal<P: Ports>(
     ports: &P,
     reply: &mut UpstreamReply<P::Body>,
     (first, idle): (Wait, Wait),
@@ -142,7 +149,7 @@ async fn refusal<P: Ports>(
 }
 
 /// Reads an answer's body to its end, for as long as `left` says that there is time; one that fails is given up.
-async fn read_answer(
+pub(super) async fn read_answer(
     body: &mut impl Body,
     max: usize,
     (first, idle): (Wait, Wait),

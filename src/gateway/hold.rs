@@ -8,6 +8,7 @@ use super::ports::{Ports, Unavailable};
 use super::price::Charged;
 use super::record::CallRecord;
 use crate::auth::Subject;
+use crate::limit::Charge;
 use crate::limit::account::{HoldId, Snapshot, Verdict};
 use crate::limit::protocol::{Command, Reply};
 use crate::time::Wait;
@@ -22,6 +23,26 @@ pub enum Ending {
         /// Whether the day's count is given back too: the upstream was not reached, or failed before any output.
         give_back: bool,
     },
+}
+
+impl Ending {
+    /// What the limiter is asked. `counted` is whether the day's gate, if it had to be asked, has counted the call.
+    #[must_use]
+    pub fn command(&self, id: HoldId, counted: bool) -> Command {
+        match *self {
+            Self::Settle(charged) => Command::Settle { id, charge: charged.charge, counted },
+            Self::Release { give_back } => Command::Release { id, give_back: give_back && counted },
+        }
+    }
+
+    /// Writes down what is charged, if anything is.
+    pub fn write_into(&self, record: &mut CallRecord) {
+        let Self::Settle(charged) = self else { return };
+        record.charged = Some(*charged.charge.cost());
+        record.exact = Some(matches!(charged.charge, Charge::Exact(_)));
+        record.implausible = charged.implausible;
+        record.cost_differs = charged.cost_differs;
+    }
 }
 
 /// What a call holds, and the record that is written when it ends.
@@ -43,25 +64,31 @@ pub struct Hold {
 impl Hold {
     /// Ends the hold, and writes the record.
     pub async fn end<P: Ports>(mut self, ports: &P, ending: Ending) {
-        let command = match ending {
-            Ending::Settle(charged) => {
-                let cost = *charged.charge.cost();
-                self.record.charged = Some(cost);
-                self.record.exact = Some(matches!(charged.charge, crate::limit::Charge::Exact(_)));
-                self.record.implausible = charged.implausible;
-                self.record.cost_differs = charged.cost_differs;
-                Command::Settle { id: self.id.clone(), charge: charged.charge, counted: self.counted }
-            }
-            Ending::Release { give_back } => {
-                Command::Release { id: self.id.clone(), give_back: give_back && self.counted }
-            }
-        };
+        ending.write_into(&mut self.record);
+        let command = ending.command(self.id.clone(), self.counted);
         // Also of a call that passed unchecked: its reservation may have been made, and only its answer lost.
         if let Err(Unavailable(why)) = ask_twice(ports, &self.subject, &command, self.within).await {
             self.record.unsettled = true;
             ports.warn(&format!("call {}: the hold was left to its deadline: {why}", self.id.0));
         }
         self.record.write_down(ports);
+    }
+
+    /// Keeps the hold open beyond its request, to be ended under another id, with a note for whoever ends it; whether it
+    /// is. If not, it is as it was.
+    ///
+    /// # Errors
+    /// If nothing was answered; the hold may be kept all the same.
+    pub async fn keep<P: Ports>(
+        &self,
+        ports: &P,
+        (as_id, note): (&str, String),
+        hold: Wait,
+    ) -> Result<bool, Unavailable> {
+        let (id, as_id) = (self.id.clone(), HoldId(as_id.to_owned()));
+        let command = Command::Keep { id, as_id, note, hold, counted: self.counted };
+        let answer = ask_twice(ports, &self.subject, &command, self.within).await?;
+        Ok(answer == Reply::Done { known: true })
     }
 
     /// Keeps the hold open for longer; whether that was answered. A failure is no harm: the hold then ends at its

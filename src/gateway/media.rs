@@ -35,6 +35,7 @@ pub(super) fn price_of(model: &Model, request: &Request<'_>) -> Result<Price, Ba
         code: Some("unsupported_parameter"),
     };
     match request.dialect.request.medium {
+        Medium::Text if request.dialect.request.free => Ok(Price::default()),
         Medium::Text => Ok(price),
         Medium::Images(_) => {
             let by_tokens = writes && price.image_output.unwrap_or(price.output) > free;

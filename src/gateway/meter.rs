@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use crate::dialect::elide::Elided;
 use crate::dialect::fault::redacted;
 use crate::dialect::reply::{Chunk, Completion, NotACompletion, OutputCounter, Seen};
-use crate::dialect::rules::ReplyRules;
+use crate::dialect::rules::{ErrorEvent, ReplyRules};
 use crate::dialect::sse::{Frame, Framer, fields};
 use crate::dialect::usage::Usage;
 use crate::policy::Secret;
@@ -168,6 +168,12 @@ impl Meter {
     #[must_use]
     pub fn is_whole(&self) -> bool {
         self.tally.is_whole()
+    }
+
+    /// How an error is told in this stream.
+    #[must_use]
+    pub fn error_event(&self) -> ErrorEvent {
+        self.tally.rules.error_event
     }
 
     /// How the stream stands.

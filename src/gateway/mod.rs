@@ -14,10 +14,12 @@ pub mod hold;
 mod media;
 pub mod memory;
 mod meter;
+mod note;
 pub mod ports;
 pub mod price;
 pub mod record;
 pub mod relay;
+mod stored;
 mod views;
 mod visit;
 
@@ -29,12 +31,13 @@ use hold::{Ending, Hold};
 use ports::Ports;
 use record::CallRecord;
 use relay::Relay;
+use stored::{Asked, stored};
 
 use crate::dialect::DIALECTS;
-use crate::dialect::rules::Dialect;
+use crate::dialect::rules::{Dialect, Family};
 use crate::limit::account::Snapshot;
 use crate::policy::{Cors, Faults, Policy};
-use crate::rate_headers::rate_headers;
+use crate::rate_headers::{anthropic_rate_headers, rate_headers};
 use crate::rejection::Rejection;
 
 /// What a caller sends, but for headers and body, which are asked for when needed.
@@ -46,6 +49,8 @@ pub struct Call {
     pub method: String,
     /// The path as it was written, without the query.
     pub path: String,
+    /// The query as it was written, without its question mark. All but one route pass it over.
+    pub query: String,
 }
 
 /// The beginning of an answer.
@@ -78,21 +83,37 @@ pub enum Answer<'p, B> {
     },
 }
 
+/// A whole answer of an upstream's, to be passed on as it is.
+#[derive(Debug)]
+struct Relayed {
+    headers: Vec<(String, String)>,
+    body: Vec<u8>,
+}
+
 /// What a route does.
 #[derive(Clone, Copy, Debug)]
-enum Route {
+enum Route<'c> {
     Call(&'static Dialect),
+    Stored(Asked<'c>),
     Count,
-    Models,
+    /// All models, or the one of this name, as the path has it.
+    Models(Option<&'c str>),
     Usage,
     Visit,
     Health,
 }
 
+impl Route<'_> {
+    /// Whose clients call it.
+    fn family(self) -> Family {
+        if let Self::Call(dialect) = self { dialect.family } else { Family::OpenAi }
+    }
+}
+
 /// The routes beside those of the dialects: path, method, what it does.
-const ROUTES: [(&str, &str, Route); 5] = [
+const ROUTES: [(&str, &str, Route<'_>); 5] = [
     ("/v1/tokens/count", "POST", Route::Count),
-    ("/v1/models", "GET", Route::Models),
+    ("/v1/models", "GET", Route::Models(None)),
     ("/v1/usage", "GET", Route::Usage),
     ("/v1/visitor", "POST", Route::Visit),
     ("/healthz", "GET", Route::Health),
@@ -102,9 +123,12 @@ const ROUTES: [(&str, &str, Route); 5] = [
 pub async fn handle<'p, P: Ports>(policy: &'p Result<Policy, Faults>, ports: &P, call: &Call) -> Answer<'p, P::Body> {
     let no_cors = Cors::default();
     let cors = policy.as_ref().map_or(&no_cors, |policy| &policy.cors);
-    let mut frame =
-        Frame { id: call.id.clone(), headers: cors::answer_headers(cors, ports.header("origin").as_deref()) };
-    let found = route_of(&call.path);
+    let found = route_of(call);
+    let mut frame = Frame {
+        id: call.id.clone(),
+        family: found.map_or(Family::OpenAi, |(_, _, route)| route.family()),
+        headers: cors::answer_headers(cors, ports.header("origin").as_deref()),
+    };
     let record = CallRecord {
         id: call.id.clone(),
         at: ports.now(),
@@ -116,8 +140,7 @@ pub async fn handle<'p, P: Ports>(policy: &'p Result<Policy, Faults>, ports: &P,
         return frame.refusal(ports, record, rejection.into());
     };
     if call.method == "OPTIONS" && cors::is_on(cors) {
-        let asked = ports.header("access-control-request-headers");
-        let origin = ports.header("origin");
+        let (asked, origin) = (ports.header("access-control-request-headers"), ports.header("origin"));
         frame.headers.extend(cors::preflight_headers(cors, origin.as_deref(), method, asked.as_deref()));
         return frame.whole(204, Vec::new(), Vec::new(), None);
     }
@@ -129,17 +152,23 @@ pub async fn handle<'p, P: Ports>(policy: &'p Result<Policy, Faults>, ports: &P,
 }
 
 /// The route of a path, matched as it is written: its name, its method, and what it does.
-fn route_of(path: &str) -> Option<(&'static str, &'static str, Route)> {
-    let own = ROUTES.iter().find(|(own, _, _)| *own == path).copied();
-    own.or_else(|| {
-        let dialect = DIALECTS.iter().find(|dialect| dialect.path == path)?;
-        Some((dialect.path, "POST", Route::Call(dialect)))
-    })
+fn route_of(call: &Call) -> Option<(&'static str, &'static str, Route<'_>)> {
+    if let Some(own) = ROUTES.iter().find(|(own, _, _)| *own == call.path) {
+        return Some(*own);
+    }
+    if let Some(dialect) = DIALECTS.iter().find(|dialect| dialect.path == call.path) {
+        return Some((dialect.path, "POST", Route::Call(dialect)));
+    }
+    if let Some(name) = call.path.strip_prefix("/v1/models/").filter(|name| !name.is_empty()) {
+        return Some(("/v1/models/{id}", "GET", Route::Models(Some(name))));
+    }
+    Asked::of(call).map(|(route, method, asked)| (route, method, Route::Stored(asked)))
 }
 
 /// What all answers to a call have in common.
 struct Frame {
     id: String,
+    family: Family,
     headers: Vec<(String, String)>,
 }
 
@@ -147,7 +176,7 @@ impl Frame {
     /// Answers a call that has found its route.
     async fn routed<'p, P: Ports>(
         self,
-        route: Route,
+        route: Route<'_>,
         policy: &'p Result<Policy, Faults>,
         ports: &P,
         mut record: CallRecord,
@@ -164,9 +193,17 @@ impl Frame {
                 Ok(completed) => return frame.completed(completed),
                 Err(refused) => Err(refused),
             },
-            (Route::Models, Ok(policy)) => {
-                views::models(policy, ports, &mut record).await.map_err(Refused::from).map(|body| (body, Vec::new()))
-            }
+            (Route::Stored(asked), Ok(policy)) => match stored(policy, ports, asked, &mut record).await {
+                Ok(Relayed { headers, body }) => {
+                    record.write_down(ports);
+                    return frame.whole(200, headers, body, None);
+                }
+                Err(rejection) => Err(rejection.into()),
+            },
+            (Route::Models(name), Ok(policy)) => views::models(policy, ports, name, &mut record)
+                .await
+                .map_err(Refused::from)
+                .map(|body| (body, Vec::new())),
             (Route::Visit, Ok(policy)) => visit::visit(policy, ports, &mut record)
                 .await
                 .map_err(Refused::from)
@@ -186,8 +223,20 @@ impl Frame {
         }
     }
 
+    fn rates(&self, snapshot: &Snapshot) -> Vec<(String, String)> {
+        let mut headers = rate_headers(snapshot);
+        if self.family == Family::Anthropic {
+            headers.extend(anthropic_rate_headers(snapshot));
+        }
+        headers
+    }
+
     fn head(self, status: u16, headers: Vec<(String, String)>) -> Head {
-        let mut all = vec![("x-request-id".to_owned(), self.id)];
+        let mut all = Vec::new();
+        if self.family == Family::Anthropic {
+            all.push(("request-id".to_owned(), self.id.clone()));
+        }
+        all.push(("x-request-id".to_owned(), self.id));
         all.extend(headers);
         all.extend(self.headers);
         Head { status, headers: all }
@@ -212,11 +261,11 @@ impl Frame {
     fn completed<B>(self, completed: Completed<'_, B>) -> Answer<'_, B> {
         match completed {
             Completed::Whole { mut headers, body, snapshot, hold } => {
-                headers.extend(rate_headers(&snapshot));
-                self.whole(200, headers, body, Some(hold))
+                headers.extend(self.rates(&snapshot));
+                self.whole(200, headers, body, hold)
             }
             Completed::Stream { mut headers, snapshot, relay } => {
-                headers.extend(rate_headers(&snapshot));
+                headers.extend(self.rates(&snapshot));
                 Answer::Stream { head: self.head(200, headers), relay }
             }
         }
@@ -243,8 +292,9 @@ impl Frame {
             None
         };
         let mut headers = vec![("content-type".to_owned(), "application/json".to_owned())];
-        headers.extend(snapshot.iter().flat_map(rate_headers));
+        headers.extend(snapshot.iter().flat_map(|snapshot| self.rates(snapshot)));
         headers.extend(said.headers.clone());
-        self.whole(said.status, headers, said.body().into_bytes(), hold)
+        let body = said.body(self.family, &self.id).into_bytes();
+        self.whole(said.status, headers, body, hold)
     }
 }

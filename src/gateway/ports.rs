@@ -150,6 +150,8 @@ pub struct Unavailable(pub String);
 /// A call to an upstream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UpstreamRequest {
+    /// The method.
+    pub method: &'static str,
     /// Where.
     pub url: String,
     /// Headers, by lower-case name.

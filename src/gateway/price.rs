@@ -28,26 +28,27 @@ pub struct Priced<'p> {
     pub prompt: PromptTokens,
     /// The most that it can cost.
     pub estimate: Estimate,
-    asked: Asked,
+    /// What is known of the call before it is made.
+    pub(super) asked: Asked,
 }
 
 /// What is known of a call before it is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Asked {
+pub(super) struct Asked {
     /// The prices that it is charged by.
-    price: Price,
+    pub(super) price: Price,
     /// What it is about.
-    medium: Medium,
+    pub(super) medium: Medium,
     /// What it takes at most.
-    bound: Quantities,
+    pub(super) bound: Quantities,
     /// What the model can take for it at most, cap or not.
-    ceiling: Quantities,
+    pub(super) ceiling: Quantities,
     /// The tier of service that it asks for.
-    tier: Tier,
+    pub(super) tier: Tier,
     /// Whether its answer is text.
-    writes: bool,
+    pub(super) writes: bool,
     /// Whether its answer says what it used.
-    has_usage: bool,
+    pub(super) has_usage: bool,
 }
 
 /// What a call is charged, and whether its usage was beyond belief.
@@ -90,7 +91,8 @@ impl<'p> Priced<'p> {
         let mut counter =
             if exactly { TextCounter::new(rules, &model.count) } else { TextCounter::bytes(&model.count) };
         let size = request.prompt(&mut counter).map_err(Rejection::BadRequest)?;
-        let prompt = size.tokens(rules, &model.count);
+        let mut prompt = size.tokens(rules, &model.count);
+        prompt.upper = Tokens(prompt.upper.0.saturating_add(request.tools.tokens)).min(model.count.context);
         if prompt.lower > model.count.context {
             return Err(Rejection::BadRequest(too_long(request, prompt, model)));
         }
@@ -98,7 +100,11 @@ impl<'p> Priced<'p> {
         let turns = request.tools.calls.saturating_add(1);
         let context = Tokens(model.count.context.0.saturating_mul(turns));
         let read = Tokens(prompt.upper.0.saturating_add(media::tokens_of_files(request).0)).min(model.count.context);
-        let input = if request.tools.calls > 0 { context } else { read };
+        let input = match request.tools.calls {
+            _ if request.dialect.request.free => Tokens(0),
+            0 => read,
+            _ => context,
+        };
         let text = Quantities {
             cache_write_long: if request.may_cache_long() { input } else { Tokens(0) },
             audio_input: if size.sounds > 0 { input } else { Tokens(0) },
@@ -116,9 +122,15 @@ impl<'p> Priced<'p> {
         Ok(Self { named, upstream, output_cap, prompt, estimate, asked })
     }
 
+    /// Whether the usage of a stream is asked for, whoever wants to see it.
+    #[must_use]
+    pub fn asks_for_usage(&self, request: &Request<'_>) -> bool {
+        request.stream && request.dialect.request.asks_for_usage && self.upstream.stream_usage
+    }
+
     /// What has to be changed in the body.
     #[must_use]
-    pub fn forwarding(&self, request: &Request<'_>, ask_usage: bool) -> Forwarding<'_> {
+    pub fn forwarding(&self, request: &Request<'_>) -> Forwarding<'_> {
         let cap_field = match request.dialect.request.cap {
             CapRule::Model => Some(self.named.model.cap_field.as_str()),
             CapRule::Field(name) => Some(name),
@@ -126,6 +138,7 @@ impl<'p> Priced<'p> {
             CapRule::Api(_) => request.output_cap().and_then(|_| request.dialect.request.caps.first().copied()),
             CapRule::Ceiling | CapRule::Nothing => None,
         };
+        let ask_usage = self.asks_for_usage(request);
         Forwarding { model: &self.named.sent_as, output_cap: self.output_cap, cap_field, ask_usage }
     }
 

@@ -31,6 +31,10 @@ pub struct CallRecord {
     /// Which model, as it was sent upstream.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// What the provider calls a call in the background: on the line of the request that began it, and of those that have
+    /// asked for its answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kept_as: Option<String>,
     /// Whether the answer was a stream.
     pub stream: bool,
     /// The limit that refused.
@@ -45,6 +49,9 @@ pub struct CallRecord {
     /// What was charged; absent if nothing was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub charged: Option<Cost>,
+    /// By which prices: the shipped table's date, and whether the policy changes it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prices: Option<String>,
     /// Whether the charge is the provider's own usage.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exact: Option<bool>,

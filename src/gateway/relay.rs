@@ -90,7 +90,8 @@ impl<B: Body> Relay<'_, B> {
             Stop::Short | Stop::Silent => {
                 let fault = if stop == Stop::Silent { UpstreamFault::Timeout } else { UpstreamFault::Invalid };
                 // The client may have left by now; the charge is the same.
-                let _ = client.write(fault.stream_event().as_bytes(), self.bounds.idle).await;
+                let event = fault.stream_event(self.meter.error_event(), &self.hold.record.id);
+                let _ = client.write(event.as_bytes(), self.bounds.idle).await;
                 self.hold.record.verdict = "upstream_broke_off";
             }
         }

@@ -2,6 +2,7 @@
 //!
 //! Invariant: shown is enforced. What `GET /v1/usage` says comes from the object that decides.
 
+use percent_encoding::percent_decode_str;
 use serde_json::{Value, json};
 
 use super::caller::caller;
@@ -20,15 +21,25 @@ use crate::policy::{Faults, Plan, Policy, Visitors};
 use crate::rejection::Rejection;
 use crate::time::UtcDay;
 
-/// `GET /v1/models`: what this caller may call.
-pub(super) async fn models<P: Ports>(policy: &Policy, ports: &P, record: &mut CallRecord) -> Result<Value, Rejection> {
+/// `GET /v1/models` and `/v1/models/{id}`: what this caller may call, or whether it is the one of this name.
+pub(super) async fn models<P: Ports>(
+    policy: &Policy,
+    ports: &P,
+    name: Option<&str>,
+    record: &mut CallRecord,
+) -> Result<Value, Rejection> {
     let (_, plan) = caller(policy, ports, record).await?;
-    let models: Vec<Value> = policy
-        .models_of(plan)
-        .into_iter()
-        .map(|name| json!({"id": name, "object": "model", "created": 0, "owned_by": "tollgate"}))
-        .collect();
-    Ok(json!({"object": "list", "data": models}))
+    let shown = |name: &str| json!({"id": name, "object": "model", "created": 0, "owned_by": "tollgate"});
+    let Some(name) = name else {
+        let models: Vec<Value> = policy.models_of(plan).into_iter().map(shown).collect();
+        return Ok(json!({"object": "list", "data": models}));
+    };
+    // Some names have a slash, which clients send as it is or encoded.
+    let name = percent_decode_str(name).decode_utf8_lossy();
+    match policy.model(plan, &name) {
+        Some(_) => Ok(shown(&name)),
+        None => Err(Rejection::ModelNotFound { model: name.into_owned() }),
+    }
 }
 
 /// `GET /v1/usage`: this caller's limits, what is left of them, when it is back, and the calls that are under way.

@@ -10,6 +10,7 @@ mod passing;
 mod plans;
 mod prices;
 mod read;
+mod shipped;
 mod site;
 mod table;
 mod upstreams;
@@ -39,6 +40,9 @@ pub const ISSUE: &str = "~issue";
 pub struct Policy {
     /// The plans by name.
     pub plans: BTreeMap<String, Plan>,
+    /// Which prices hold: the date of the shipped table (`2026-11-30`), with `+policy` behind it where the policy states
+    /// prices of its own, or `policy` alone where it leaves the table out.
+    pub price_version: String,
     models: BTreeMap<String, Model>,
     aliases: BTreeMap<String, String>,
     default_model: Option<Model>,
@@ -68,6 +72,8 @@ pub struct NamedModel<'p> {
     pub model: &'p Model,
     /// The name to send upstream: a snapshot keeps its own.
     pub sent_as: String,
+    /// The name that leads to the model again, whatever becomes of aliases.
+    pub known_as: String,
 }
 
 impl Policy {
@@ -77,15 +83,31 @@ impl Policy {
     #[must_use]
     pub fn model(&self, plan: &Plan, name: &str) -> Option<NamedModel<'_>> {
         let target = self.aliases.get(name).map_or(name, String::as_str);
-        let known = self.models.get(target).or_else(|| self.models.get(snapshot_of(target)?));
-        let Some(model) = known else {
-            let model = self.default_model.as_ref().filter(|_| plan.models == AllowedModels::All)?;
-            let sent_as = model.upstream_model.as_deref().unwrap_or(target).to_owned();
-            return is_name(target).then_some(NamedModel { model, sent_as });
-        };
+        match self.listed(target) {
+            Some(named) => plan.allows(&named.model.name).then_some(named),
+            None => self.default_for(target).filter(|_| plan.models == AllowedModels::All),
+        }
+    }
+
+    /// The model that a name means that a call was made by, whoever may make further ones.
+    #[must_use]
+    pub fn known_model(&self, known_as: &str) -> Option<NamedModel<'_>> {
+        self.listed(known_as).or_else(|| self.default_for(known_as))
+    }
+
+    /// The model of this name, or that it is a snapshot of.
+    fn listed(&self, name: &str) -> Option<NamedModel<'_>> {
+        let model = self.models.get(name).or_else(|| self.models.get(snapshot_of(name)?))?;
         let there = model.upstream_model.as_deref().unwrap_or(&model.name);
-        let date = target.strip_prefix(model.name.as_str()).unwrap_or_default();
-        plan.allows(&model.name).then(|| NamedModel { model, sent_as: format!("{there}{date}") })
+        let date = name.strip_prefix(model.name.as_str()).unwrap_or_default();
+        Some(NamedModel { model, sent_as: format!("{there}{date}"), known_as: name.to_owned() })
+    }
+
+    /// What stands for a model that nobody knows.
+    fn default_for(&self, name: &str) -> Option<NamedModel<'_>> {
+        let model = self.default_model.as_ref().filter(|_| is_name(name))?;
+        let sent_as = model.upstream_model.as_deref().unwrap_or(name).to_owned();
+        Some(NamedModel { model, sent_as, known_as: name.to_owned() })
     }
 
     /// The names that a plan's subjects may call, aliases included.

@@ -2,8 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::Value;
+
+use super::shipped::{DEFAULT_UPSTREAM, Shipped};
 use super::table::{Faults, Table};
 use super::{Model, Upstream, prices};
+use crate::dialect::image::{ImageRule, Patches, Tiles};
 use crate::dialect::prompt::ModelCount;
 use crate::limit::{AMOUNT_MAX, Tokens};
 use crate::tokens::Encoding;
@@ -12,22 +16,42 @@ use crate::tokens::Encoding;
 const CONTEXT_DEFAULT: u64 = 2_000_000;
 /// The most that one image counts in any published price list (2,833 + 8 tiles of 5,667).
 const IMAGE_DEFAULT: u64 = 48_169;
+/// The two ways to say what an image counts.
+const IMAGE_FIELDS: [&str; 2] = ["image_tokens", "image"];
+/// More than any published formula makes of an image, and more pixels than any side may have.
+const IMAGE_PART_MAX: u64 = 1_000_000;
+const SIDE_MAX: u64 = 65_535;
 /// How far another vendor's vocabulary may be above `o200k_base`, in hundredths: more than nine in ten texts of every
 /// vocabulary that was compared (Llama 3, DeepSeek, Qwen, Mistral, Kimi, GLM). The bytes bound it in any case.
 const STAND_IN_PERCENT: u64 = 300;
 
-/// Reads `MODELS`.
+/// Reads `MODELS`, and the shipped models beside them. A name that the operator gave to an alias stays one.
 pub(super) fn read(
-    mut tables: Table,
+    mut written: Table,
+    shipped: &mut Shipped,
+    aliases: &Table,
     upstreams: &BTreeMap<String, Upstream>,
     faults: &mut Faults,
 ) -> BTreeMap<String, Model> {
-    let named = tables.tables(faults);
-    named.into_iter().map(|(name, table)| (name.clone(), model(name, table, upstreams, faults))).collect()
+    let mut tables = written.tables(faults);
+    for (name, table) in &mut tables {
+        prices::check(table, faults);
+        let mut fields = shipped.take(name, upstreams);
+        // An image counts by one rule: the operator's replaces the shipped one, whichever kind it is of.
+        if IMAGE_FIELDS.iter().any(|field| table.has(field)) {
+            fields.retain(|field, _| !IMAGE_FIELDS.contains(&field.as_str()));
+        }
+        table.complete(fields);
+    }
+    for (name, fields) in shipped.take_rest(upstreams, |name| !aliases.has(name)) {
+        let table = Table::of(&written.path(&name), Value::Object(fields), faults);
+        tables.push((name, table));
+    }
+    tables.into_iter().map(|(name, table)| (name.clone(), model(name, table, upstreams, faults))).collect()
 }
 
 /// The name in messages of what stands for every model that is not known.
-const DEFAULT_MODEL: &str = "default_model";
+pub(super) const DEFAULT_MODEL: &str = "default_model";
 
 /// Reads `POLICY.default_model`, if it is there.
 pub(super) fn default_model(
@@ -37,6 +61,7 @@ pub(super) fn default_model(
 ) -> Option<Model> {
     let written = policy.has(DEFAULT_MODEL);
     let table = policy.table(DEFAULT_MODEL, faults);
+    prices::check(&table, faults);
     written.then(|| model(DEFAULT_MODEL.to_owned(), table, upstreams, faults))
 }
 
@@ -45,7 +70,8 @@ fn model(name: String, mut table: Table, upstreams: &BTreeMap<String, Upstream>,
     let mut tokens =
         |field: &str, min: u64, default: u64| Tokens(table.number(field, (min, AMOUNT_MAX), faults).unwrap_or(default));
     let output_max = tokens("max_output", 1, 0);
-    let (image, context) = (tokens("image_tokens", 0, IMAGE_DEFAULT), tokens("context", 1, CONTEXT_DEFAULT));
+    let context = tokens("context", 1, CONTEXT_DEFAULT);
+    let image = image(&mut table, faults);
     let (encoding, percent) = encoding(&name, &mut table, faults);
     let cap_field = table
         .word(
@@ -55,7 +81,8 @@ fn model(name: String, mut table: Table, upstreams: &BTreeMap<String, Upstream>,
         )
         .unwrap_or("max_completion_tokens")
         .to_owned();
-    let upstream = table.text("upstream", "an upstream's name", faults).unwrap_or_else(|| "default".to_owned());
+    let upstream = table.text("upstream", "an upstream's name", faults);
+    let upstream = upstream.unwrap_or_else(|| DEFAULT_UPSTREAM.to_owned());
     let upstream_model = table.text("upstream_model", "the model's name there", faults);
     if !upstreams.contains_key(&upstream) {
         faults.add(&table.path("upstream"), "upstream", format!("\"{upstream}\""), "an upstream of UPSTREAMS");
@@ -63,6 +90,42 @@ fn model(name: String, mut table: Table, upstreams: &BTreeMap<String, Upstream>,
     table.finish(faults);
     let count = ModelCount { encoding, percent, image, context };
     Model { name, price, output_max, count, cap_field, upstream, upstream_model }
+}
+
+/// What an image counts: a number, or the vendor's formula.
+fn image(table: &mut Table, faults: &mut Faults) -> ImageRule {
+    let fixed = table.number("image_tokens", (0, AMOUNT_MAX), faults);
+    if !table.has("image") {
+        return ImageRule::Fixed(Tokens(fixed.unwrap_or(IMAGE_DEFAULT)));
+    }
+    if fixed.is_some() {
+        faults.add(&table.path("image_tokens"), "image_tokens", "a number", "either it or `image`");
+    }
+    let mut formula = table.table("image", faults);
+    let tiled = formula.has("tile") || formula.has("base");
+    let (needed, want): (&[&str], _) =
+        if tiled { (&["base", "tile"], "tokens") } else { (&["patches"], "the most patches of one image") };
+    for field in needed {
+        formula.require(field, want, faults);
+    }
+    let mut number = |field: &str, max: u64| formula.number(field, (1, max), faults);
+    let rule = if tiled {
+        let (base, tile) = (number("base", IMAGE_PART_MAX), number("tile", IMAGE_PART_MAX));
+        ImageRule::Tiles(Tiles { base: base.unwrap_or_default(), tile: tile.unwrap_or_default() })
+    } else {
+        let mut pixels = |field: &str| number(field, SIDE_MAX).and_then(|pixels| u32::try_from(pixels).ok());
+        let (square, side, low_side) = (pixels("square"), pixels("side"), pixels("low_side"));
+        let side = side.unwrap_or(u32::from(u16::MAX));
+        ImageRule::Patches(Patches {
+            square: square.unwrap_or(32),
+            budget: number("patches", IMAGE_PART_MAX).unwrap_or_default(),
+            percent: number("percent", 10_000).unwrap_or(100),
+            side,
+            low_side: low_side.unwrap_or(side),
+        })
+    };
+    formula.finish(faults);
+    rule
 }
 
 /// By which vocabulary a model's text is counted, and what the count is multiplied by: its own if that is known, else
@@ -82,11 +145,14 @@ fn encoding(name: &str, table: &mut Table, faults: &mut Faults) -> (Option<Encod
 /// Aliases by name, each with the model that it ends at.
 pub(super) fn aliases(
     mut table: Table,
+    shipped: Shipped,
     models: &BTreeMap<String, Model>,
     faults: &mut Faults,
 ) -> BTreeMap<String, String> {
+    const A_MODEL: &str = "a model that has a price at its end";
     let path = table.own_path().to_owned();
-    let written: BTreeMap<String, String> = table.texts(faults).into_iter().collect();
+    let mut written: BTreeMap<String, String> = shipped.aliases(|name| models.contains_key(name)).collect();
+    written.extend(table.texts(faults));
     let mut resolved = BTreeMap::new();
     for name in written.keys() {
         let path = format!("{path}.{name}");
@@ -103,9 +169,9 @@ pub(super) fn aliases(
         if models.contains_key(target) {
             resolved.insert(name.clone(), target.clone());
         } else if written.contains_key(target) {
-            faults.add(&path, "alias", "a circle", "a model of MODELS at its end");
+            faults.add(&path, "alias", "a circle", A_MODEL);
         } else {
-            faults.add(&path, "alias", format!("\"{target}\""), "a model of MODELS at its end");
+            faults.add(&path, "alias", format!("\"{target}\""), A_MODEL);
         }
     }
     resolved

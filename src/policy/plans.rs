@@ -63,7 +63,12 @@ fn allowed(table: &mut Table, models: &BTreeMap<String, Model>, faults: &mut Fau
         return AllowedModels::All;
     }
     for name in list.iter().filter(|name| !models.contains_key(*name)) {
-        faults.add(&table.path("models"), "model", format!("\"{name}\""), "a model of MODELS, with its price");
+        faults.add(
+            &table.path("models"),
+            "model",
+            format!("\"{name}\""),
+            "a model of MODELS, or a shipped one whose upstream is there",
+        );
     }
     AllowedModels::Only(list)
 }

@@ -20,9 +20,8 @@ pub(super) fn read(table: &mut Table, faults: &mut Faults) -> Price {
         table.require(field, "dollars per million tokens as a decimal text", faults);
     }
     let mut million = |field: &str| table.money_to(field, PER_MILLION_MAX, faults).map(PerMillion);
-    let input = million("input");
     let price = Price {
-        input: input.unwrap_or_default(),
+        input: million("input").unwrap_or_default(),
         cached_input: million("cached_input"),
         cache_write: million("cache_write"),
         cache_write_long: million("cache_write_long"),
@@ -39,12 +38,7 @@ pub(super) fn read(table: &mut Table, faults: &mut Faults) -> Price {
     let (minute, image, call) = (each("per_minute"), each("per_image"), each("per_call"));
     let tool_call = each("per_tool_call");
     let (tiers, long_context) = (tiers(table, faults), long_context(table, faults));
-    let price = Price { minute, image, call, tool_call, tiers, long_context, ..price };
-    // Nothing is dearer than a price that could not be read.
-    if input.is_some() {
-        check(&price, table, faults);
-    }
-    price
+    Price { minute, image, call, tool_call, tiers, long_context, ..price }
 }
 
 /// A slower tier does not cost more than the standard one, a faster one not less.
@@ -74,15 +68,21 @@ fn long_context(table: &mut Table, faults: &mut Faults) -> Option<LongContext> {
     Some(LongContext { above: Tokens(above?), input_percent: input_percent?, output_percent: output_percent? })
 }
 
-fn check(price: &Price, table: &Table, faults: &mut Faults) {
-    let show = |price: PerMillion| format!("\"{}\"", price.0);
-    if let Some(cached) = price.cached_input.filter(|cached| *cached > price.input) {
-        let want = format!("at most input = {}", show(price.input));
-        faults.add(&table.path("cached_input"), "price", show(cached), want);
+/// Reports prices that contradict each other. Only what stands side by side can: the shipped price of what is cached may
+/// well be above an operator's own of what is not, and then too much is held, never too little.
+pub(super) fn check(table: &Table, faults: &mut Faults) {
+    let stated = |field| table.stated_money(field);
+    let mut report = |field: &str, got: NanoUsd, want: String| {
+        faults.add(&table.path(field), "price", format!("\"{got}\""), want);
+    };
+    if let (Some(input), Some(cached)) = (stated("input"), stated("cached_input"))
+        && cached > input
+    {
+        report("cached_input", cached, format!("at most input = \"{input}\""));
     }
-    let shorter = price.cache_write.unwrap_or(price.input);
-    if let Some(long) = price.cache_write_long.filter(|long| *long < shorter) {
-        let want = format!("at least {}, what is kept for the shorter time", show(shorter));
-        faults.add(&table.path("cache_write_long"), "price", show(long), want);
+    if let (Some(write), Some(long)) = (stated("cache_write"), stated("cache_write_long"))
+        && long < write
+    {
+        report("cache_write_long", long, format!("at least cache_write = \"{write}\""));
     }
 }

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::keys::Keys;
+use super::shipped::Shipped;
 use super::table::{Faults, Table};
 use super::{Bounds, Cors, Placement, Policy, models, plans, site, upstreams};
 use crate::dialect::prompt::{CountMethod, CountRules};
@@ -14,6 +15,8 @@ pub const VARIABLE_BYTES_MAX: usize = 5 * 1024;
 
 /// A question is asked twice, and the ids of ended holds are remembered for 15 s.
 const LIMITER_MS_MAX: u64 = 5_000;
+/// A week. Providers keep the answer of a call in the background for ten minutes to thirty days.
+const BACKGROUND_MS_MAX: u64 = 7 * 86_400_000;
 const LOCATION_HINTS: [&str; 9] = ["wnam", "enam", "sam", "weur", "eeur", "apac", "oc", "afr", "me"];
 const JURISDICTIONS: [&str; 2] = ["eu", "fedramp"];
 
@@ -32,8 +35,12 @@ impl Policy {
         let mut faults = Faults::default();
         let mut policy = variable("POLICY", sources, &mut faults);
         let upstreams = upstreams::read(variable("UPSTREAMS", sources, &mut faults), sources, &mut faults);
-        let models = models::read(variable("MODELS", sources, &mut faults), &upstreams, &mut faults);
-        let aliases = models::aliases(policy.table("aliases", &mut faults), &models, &mut faults);
+        let mut shipped = Shipped::read(&mut policy, &mut faults);
+        let aliases = policy.table("aliases", &mut faults);
+        let models = models_written(&shipped, sources, &mut faults);
+        let price_version = shipped.version(!models.is_empty() || policy.has(models::DEFAULT_MODEL));
+        let models = models::read(models, &mut shipped, &aliases, &upstreams, &mut faults);
+        let aliases = models::aliases(aliases, shipped, &models, &mut faults);
         let default_model = models::default_model(&mut policy, &upstreams, &mut faults);
         let mut plans = plans::read(variable("PLANS", sources, &mut faults), &models, &mut faults);
         // With visitors, and the secret that makes them, there is somebody who may call without a key.
@@ -52,6 +59,7 @@ impl Policy {
         if faults.0.is_empty() {
             Ok(Self {
                 plans,
+                price_version,
                 models,
                 aliases,
                 default_model,
@@ -69,6 +77,15 @@ impl Policy {
             Err(faults)
         }
     }
+}
+
+/// `MODELS`, which need not be there where the shipped prices are.
+fn models_written(shipped: &Shipped, sources: &Sources<'_>, faults: &mut Faults) -> Table {
+    const MODELS: &str = "MODELS";
+    if !shipped.is_empty() && (sources.variable)(MODELS).is_none() {
+        return Table::of(MODELS, Value::Object(serde_json::Map::default()), faults);
+    }
+    variable(MODELS, sources, faults)
 }
 
 fn variable(name: &str, sources: &Sources<'_>, faults: &mut Faults) -> Table {
@@ -104,6 +121,7 @@ fn bounds(mut table: Table, faults: &mut Faults) -> Bounds {
     let mut millis_to =
         |name: &str, max: u64, default: u64| Wait(table.number(name, (1, max), faults).unwrap_or(default));
     let limiter = millis_to("limiter_ms", LIMITER_MS_MAX, 2_000);
+    let background = millis_to("background_ms", BACKGROUND_MS_MAX, 86_400_000);
     let mut millis = |name: &str, default: u64| millis_to(name, 3_600_000, default);
     let bounds = Bounds {
         first_byte: millis("first_byte_ms", 300_000),
@@ -112,6 +130,7 @@ fn bounds(mut table: Table, faults: &mut Faults) -> Bounds {
         limiter,
         ledger: millis("ledger_ms", 5_000),
         hold: millis("hold_ms", 600_000),
+        background,
     };
     if bounds.hold <= bounds.first_byte {
         faults.add(&path, "hold", bounds.hold.0, format!("more than first_byte_ms = {}", bounds.first_byte.0));

@@ -58,6 +58,25 @@ impl Table {
         self.fields.contains_key(name)
     }
 
+    /// Whether nothing is in it.
+    #[must_use]
+    pub(super) fn is_empty(&self) -> bool {
+        self.fields.is_empty()
+    }
+
+    /// Adds the fields that it does not have.
+    pub(super) fn complete(&mut self, fields: Map<String, Value>) {
+        for (name, value) in fields {
+            self.fields.entry(name).or_insert(value);
+        }
+    }
+
+    /// The money that a field states, if it does; it is not taken.
+    #[must_use]
+    pub(super) fn stated_money(&self, name: &str) -> Option<NanoUsd> {
+        self.fields.get(name)?.as_str().and_then(|text| NanoUsd::from_decimal(text).ok())
+    }
+
     /// Takes a sub-table; an absent one is empty.
     pub(super) fn table(&mut self, name: &str, faults: &mut Faults) -> Self {
         let path = self.path(name);
@@ -107,6 +126,9 @@ impl Table {
 
     /// Takes one of a few words.
     pub(super) fn word<T: Copy>(&mut self, name: &str, words: &[(&str, T)], faults: &mut Faults) -> Option<T> {
+        if !self.has(name) {
+            return None;
+        }
         let want = words.iter().map(|(word, _)| format!("\"{word}\"")).collect::<Vec<_>>().join(" or ");
         let text = self.text(name, &want, faults)?;
         let found = words.iter().find(|(word, _)| *word == text).map(|(_, value)| *value);

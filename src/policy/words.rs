@@ -214,6 +214,8 @@ pub struct Bounds {
     pub ledger: Wait,
     /// How long a hold lasts without being extended.
     pub hold: Wait,
+    /// How long the hold of a call in the background lasts, if nobody fetches its answer.
+    pub background: Wait,
 }
 
 /// The web origins whose pages may call.

@@ -7,11 +7,14 @@ mod tier;
 
 pub use tier::{Tier, Tiers};
 
+use core::cmp::Reverse;
+
 use crate::limit::{Cost, Estimate, NanoUsd, Tokens};
 
 const MILLION: u128 = 1_000_000;
 /// Factors are in hundredths.
 const HUNDRED: u128 = 100;
+const PLAIN_PERCENT: u64 = 100;
 const MILLIS_PER_MINUTE: u128 = 60_000;
 
 /// The price of one kind of token, or of a character: money per million.
@@ -68,6 +71,18 @@ pub struct LongContext {
     pub output_percent: u64,
 }
 
+impl LongContext {
+    /// The same, but never below the plain price.
+    fn without_discount(self) -> Self {
+        let at_least_plain = |percent: u64| percent.max(PLAIN_PERCENT);
+        Self {
+            input_percent: at_least_plain(self.input_percent),
+            output_percent: at_least_plain(self.output_percent),
+            ..self
+        }
+    }
+}
+
 /// What a call takes, by what it costs. Of a bound, a kind that is not zero is one that may occur.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Quantities {
@@ -102,8 +117,9 @@ pub struct Quantities {
 }
 
 impl Price {
-    /// The most that a call within these bounds can cost: nothing is counted on to be cheaper than the dearest kind that
-    /// may occur. A provider may write any prompt to its cache.
+    /// The most that a call within these bounds can cost if it is served in this tier or in the standard one: nothing is
+    /// counted on to be cheaper than the dearest kind that may occur, no tier that was asked for to be the one that is
+    /// got, and no prompt to be long enough for a discount. A provider may write any prompt to its cache.
     #[must_use]
     pub fn estimate(&self, bound: &Quantities, tier: Tier) -> Estimate {
         let dearest = |plain: PerMillion, kinds: &[(bool, Option<PerMillion>)]| {
@@ -122,7 +138,13 @@ impl Price {
             (bound.audio_output > Tokens(0), self.audio_output),
             (bound.image_output > Tokens(0), self.image_output),
         ];
-        let price = Self { input: dearest(self.input, &input), output: dearest(self.output, &output), ..*self };
+        let price = Self {
+            input: dearest(self.input, &input),
+            output: dearest(self.output, &output),
+            long_context: self.long_context.map(LongContext::without_discount),
+            ..*self
+        };
+        let tier = if price.tiers.percent(tier) < price.tiers.percent(Tier::Standard) { Tier::Standard } else { tier };
         let nothing = Tokens(0);
         let plain = Quantities {
             cached_input: nothing,
@@ -173,7 +195,7 @@ impl Price {
             (quantities.image_input, self.image_input),
             (quantities.cached_input, self.cached_input),
         ];
-        sum_of(quantities.input, self.input, &kinds)
+        sum_of(quantities.input, self.input, kinds)
     }
 
     fn output_sum(&self, quantities: &Quantities) -> u128 {
@@ -182,19 +204,22 @@ impl Price {
             (quantities.image_output, self.image_output),
             (quantities.reasoning, self.reasoning),
         ];
-        sum_of(quantities.output, self.output, &kinds)
+        sum_of(quantities.output, self.output, kinds)
     }
 }
 
-/// What `all` tokens cost, some of which are of other kinds. The kinds may overlap (cached sound), so they stand in the
-/// order of their usual price, the dearest first, and take what is left.
-fn sum_of(all: Tokens, plain: PerMillion, kinds: &[(Tokens, Option<PerMillion>)]) -> u128 {
+/// What `all` tokens cost, some of which are of other kinds. The kinds may overlap (cached sound), so the dearest takes
+/// its tokens first and the others what is left. A kind without a price of its own takes none: it costs what it would
+/// as a part of the others.
+fn sum_of<const N: usize>(all: Tokens, plain: PerMillion, mut kinds: [(Tokens, Option<PerMillion>); N]) -> u128 {
+    kinds.sort_unstable_by_key(|(_, price)| Reverse(*price));
     let mut left = all.0;
     let mut sum = 0_u128;
     for (tokens, price) in kinds {
+        let Some(price) = price else { continue };
         let part = tokens.0.min(left);
         left -= part;
-        sum = sum.saturating_add(product(part, price.unwrap_or(plain).0));
+        sum = sum.saturating_add(product(part, price.0));
     }
     sum.saturating_add(product(left, plain.0))
 }
@@ -240,5 +265,40 @@ mod tests {
         let price = Price { input: per_million("1"), cached_input: Some(per_million("0.5")), ..Price::default() };
         let tokens = Quantities { input: Tokens(10), cached_input: Tokens(99), ..Quantities::default() };
         assert_eq!(price.cost(&tokens, Tier::Standard).usd, NanoUsd(5_000));
+    }
+
+    #[test]
+    fn kinds_that_overlap_are_charged_at_the_dearest_that_has_a_price() {
+        let mut price = Price {
+            input: per_million("1"),
+            cached_input: Some(per_million("0.1")),
+            audio_input: Some(per_million("10")),
+            ..Price::default()
+        };
+        let tokens =
+            Quantities { input: Tokens(10), cached_input: Tokens(6), audio_input: Tokens(6), ..Quantities::default() };
+        assert_eq!(price.cost(&tokens, Tier::Standard).usd, NanoUsd(6 * 10_000 + 4 * 100));
+        price.audio_input = Some(per_million("0.01"));
+        assert_eq!(price.cost(&tokens, Tier::Standard).usd, NanoUsd(6 * 100 + 4 * 10));
+        price.audio_input = None;
+        assert_eq!(price.cost(&tokens, Tier::Standard).usd, NanoUsd(6 * 100 + 4 * 1_000));
+    }
+
+    #[test]
+    fn no_discount_is_counted_on() {
+        let price = Price {
+            input: per_million("1"),
+            output: per_million("2"),
+            tiers: Tiers { flex: Some(50), priority: Some(200), ultrafast: None },
+            long_context: Some(LongContext { above: Tokens(10), input_percent: 50, output_percent: 150 }),
+            ..Price::default()
+        };
+        let bound = Quantities { input: Tokens(11), output: Tokens(2), ..Quantities::default() };
+        let held = |tier| price.estimate(&bound, tier).0.usd.0;
+        assert_eq!([Tier::Standard, Tier::Flex, Tier::Priority].map(held), [17_000, 17_000, 34_000]);
+        // The bound is long, the call may be shorter.
+        let shorter = Quantities { input: Tokens(10), ..bound };
+        assert_eq!(price.cost(&shorter, Tier::Standard).usd.0, 14_000);
+        assert_eq!(price.cost(&bound, Tier::Flex).usd.0, 5_750);
     }
 }

@@ -1,7 +1,10 @@
 //! The tiers of service that providers sell the same model in.
 
+use serde::{Deserialize, Serialize};
+
 /// A tier of service.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Tier {
     /// What a call gets that asks for none.
     #[default]

@@ -7,14 +7,14 @@
 mod limits;
 mod upstream;
 
-use serde::Serialize;
-
 use limits::{day_limited, is_cap, is_cap_of_zero, limited, never_fits, shielded};
 pub use upstream::UpstreamFault;
 
 use crate::auth::Unrecognised;
 use crate::dialect::bad_request::BadRequest;
 use crate::dialect::fault::ErrorBody;
+use crate::dialect::rules::Family;
+use crate::dialect::shape::error_body;
 use crate::ledger::DayRefusal;
 use crate::limit::account::Denial;
 use crate::time::Wait;
@@ -70,6 +70,11 @@ pub enum Rejection {
         /// What was called.
         path: &'static str,
     },
+    /// No call in the background of this caller's has the id, or none any more.
+    ResponseNotFound {
+        /// The id.
+        id: String,
+    },
     /// Not yet.
     Limited(Denial),
     /// Not ever, with this limit.
@@ -101,15 +106,10 @@ pub struct RejectionParts {
 }
 
 impl RejectionParts {
-    /// The body in JSON.
+    /// The body in JSON, as clients of a family read it; `id` is the call's.
     #[must_use]
-    pub fn body(&self) -> String {
-        #[derive(Serialize)]
-        struct Body<'e> {
-            error: &'e ErrorBody,
-        }
-        // Strings and nulls only: the serialiser has no other way to fail.
-        serde_json::to_string(&Body { error: &self.error }).unwrap_or_default()
+    pub fn body(&self, family: Family, id: &str) -> String {
+        error_body(family, self.status, &self.error, id)
     }
 }
 
@@ -126,6 +126,7 @@ impl Rejection {
             Self::BodyTooLarge { .. } => "request_too_large",
             Self::BodyEncoded { .. } => "unsupported_encoding",
             Self::ModelNotFound { .. } | Self::ModelElsewhere { .. } => "model_not_found",
+            Self::ResponseNotFound { .. } => "response_not_found",
             Self::Limited(denial) if is_cap(&denial.limit) => "insufficient_quota",
             Self::Limited(_) | Self::Shielded { .. } => "rate_limit_exceeded",
             Self::NeverFits(denial) if is_cap_of_zero(&denial.limit) => "insufficient_quota",
@@ -158,6 +159,7 @@ impl Rejection {
             Self::DayLimited(refusal) => day_limited(*refusal, self.code()),
             Self::Shielded { wait } => shielded(*wait, self.code()),
             Self::Upstream(fault) => fault.parts(),
+            Self::ResponseNotFound { id } => response_not_found(id, self.code()),
             _ => self.plain_parts(),
         }
     }
@@ -223,6 +225,13 @@ impl Rejection {
 
 fn error(kind: &str, code: &str, param: Option<String>, message: String) -> ErrorBody {
     ErrorBody { message, kind: kind.to_owned(), param, code: Some(code.to_owned()) }
+}
+
+fn response_not_found(id: &str, code: &str) -> RejectionParts {
+    let message =
+        format!("Response with id '{id}' not found. Only calls of yours in the background can be fetched here.");
+    let error = error("invalid_request_error", code, Some("id".to_owned()), message);
+    RejectionParts { status: 404, headers: Vec::new(), error }
 }
 
 /// A model's name as a message repeats it.

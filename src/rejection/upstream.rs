@@ -2,6 +2,8 @@
 
 use super::{RejectionParts, error, retry_headers};
 use crate::dialect::fault::ErrorBody;
+use crate::dialect::rules::ErrorEvent;
+use crate::dialect::shape::error_event;
 use crate::time::Wait;
 
 /// How an upstream failed.
@@ -13,6 +15,8 @@ pub enum UpstreamFault {
     Unreachable,
     /// It took longer than the bound.
     Timeout,
+    /// It took longer than the bound to say how a call stands: nothing was held for that.
+    PollTimeout,
     /// It answered what is no answer.
     Invalid,
     /// It answered with a failure of its own.
@@ -41,7 +45,7 @@ impl UpstreamFault {
         match self {
             Self::Auth => "upstream_auth",
             Self::Unreachable => "upstream_unreachable",
-            Self::Timeout => "upstream_timeout",
+            Self::Timeout | Self::PollTimeout => "upstream_timeout",
             Self::Invalid => "upstream_invalid",
             Self::Failed { .. } => "upstream_failed",
             Self::Limited { .. } => "upstream_limited",
@@ -61,7 +65,7 @@ impl UpstreamFault {
             }
             Self::Auth => (502, "The model provider does not accept this gateway's credential.".to_owned()),
             Self::Unreachable => (502, "The model provider could not be reached.".to_owned()),
-            Self::Timeout => (504, "The model provider took too long.".to_owned()),
+            Self::Timeout | Self::PollTimeout => (504, "The model provider took too long.".to_owned()),
             Self::Invalid => (502, "The model provider's answer could not be used.".to_owned()),
             Self::Failed { status: 200 } => (502, "The model provider answered with an error.".to_owned()),
             Self::Failed { status } => (502, format!("The model provider failed (status {status}).")),
@@ -78,16 +82,11 @@ impl UpstreamFault {
     /// The event that ends a stream which had begun: what was written of the answer is charged, so nothing is said of
     /// that here.
     #[must_use]
-    pub fn stream_event(&self) -> String {
-        let message = match self {
-            Self::Timeout => "The model provider stopped sending; the answer is incomplete.",
-            _ => "The model provider's stream broke off; the answer is incomplete.",
+    pub fn stream_event(&self, event: ErrorEvent, id: &str) -> String {
+        let (status, message) = match self {
+            Self::Timeout | Self::PollTimeout => (504, "The model provider stopped sending; the answer is incomplete."),
+            _ => (502, "The model provider's stream broke off; the answer is incomplete."),
         };
-        let parts = RejectionParts {
-            status: 200,
-            headers: Vec::new(),
-            error: error("server_error", self.code(), None, message.to_owned()),
-        };
-        format!("data: {}\n\n", parts.body())
+        error_event(event, status, &error("server_error", self.code(), None, message.to_owned()), id)
     }
 }

@@ -1,11 +1,11 @@
 // The policy that the clients meet: one plan for each thing to show, and keys of which each has a caller of its own.
 import { createHash, randomBytes } from "node:crypto";
-import { MODELS } from "../standin/standin.mjs";
+import { CLAUDE, MODELS } from "../standin/standin.mjs";
 
 /** How long a caller of the plan `short` is sent away. Not whole seconds, to see which header a client goes by. */
 export const SHORT_WAIT_MS = 1_200;
-/** More than all tests of all clients take. */
-const KEYS_PER_PLAN = 400;
+/** More than all tests of all clients take, of the plan that lets everything through and of each other one. */
+const [ROOMY_KEYS, OTHER_KEYS] = [2_000, 300];
 
 const plan = (limits) => ({ models: ["*"], output_default: 64, limits });
 const one = (refill, per) => ({ unit: "requests", burst: 1, refill, per });
@@ -26,7 +26,7 @@ const PRICE = { input: "1.00", output: "2.00", max_output: 4_096 };
 function makeKeys() {
   const newKey = (plan, place) => ({ plan, user: `${plan}-${place}`, key: randomBytes(16).toString("hex") });
   const keys = Object.keys(PLANS).flatMap((plan) =>
-    Array.from({ length: KEYS_PER_PLAN }, (_, place) => newKey(plan, place)),
+    Array.from({ length: plan === "roomy" ? ROOMY_KEYS : OTHER_KEYS }, (_, place) => newKey(plan, place)),
   );
   const digest = (key) => createHash("sha256").update(key).digest("hex");
   const secret = JSON.stringify(Object.fromEntries(keys.map(({ key, user, plan }) => [digest(key), { user, plan }])));
@@ -39,15 +39,24 @@ function makeKeys() {
   };
 }
 
-/** The Worker's variables for the two upstreams (base addresses), and the keys. */
+/** The Worker's variables for the two upstreams (base addresses), each of which speaks both APIs, and the keys. */
 export function makePolicy({ standin, refusing }) {
   const keys = makeKeys();
-  const models = Object.fromEntries(Object.keys(MODELS).map((name) => [name, PRICE]));
+  const [paid, free] = [{ base_url: standin, secret: "LLM_API_KEY" }, { base_url: refusing }];
+  const modelsOf = (before, upstream) => {
+    const models = Object.keys(MODELS).map((name) => [`${before}${name}`, { ...PRICE, upstream }]);
+    return { ...Object.fromEntries(models), [`${before}refusing`]: { ...PRICE, upstream: `${before}refusing` } };
+  };
   const env = {
     POLICY: {},
     PLANS,
-    MODELS: { ...models, refusing: { ...PRICE, upstream: "refusing" } },
-    UPSTREAMS: { default: { base_url: standin, secret: "LLM_API_KEY" }, refusing: { base_url: refusing } },
+    MODELS: { ...modelsOf("", "default"), ...modelsOf(CLAUDE, "anthropic") },
+    UPSTREAMS: {
+      default: paid,
+      refusing: free,
+      anthropic: { ...paid, kind: "anthropic" },
+      [`${CLAUDE}refusing`]: { ...free, kind: "anthropic" },
+    },
     LLM_API_KEY: "upstream-key",
     API_KEYS: keys.secret,
   };

@@ -19,6 +19,8 @@ async function serve(answer) {
     const { status = 200, body } = await answer(new URL(request.url, "http://desk"));
     response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
   });
+  // On a busy machine a connection would be closed at the moment at which a test uses it again.
+  server.keepAliveTimeout = 0;
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   return {
@@ -30,10 +32,12 @@ async function serve(answer) {
   };
 }
 
-/** An upstream that refuses every request, in the shape of those whose code is a number. */
+/** An upstream that refuses every request, in Anthropic's shape or in that of those whose code is a number. */
 function startRefusing() {
-  const body = { error: { code: 400, message: "This model's maximum context length is 8 tokens.", metadata: {} } };
-  return serve(() => ({ status: 400, body }));
+  const message = "This model's maximum context length is 8 tokens.";
+  const anthropic = { type: "error", error: { type: "invalid_request_error", message }, request_id: "req_refusing" };
+  const other = { error: { code: 400, message, metadata: {} } };
+  return serve(({ pathname }) => ({ status: 400, body: pathname.endsWith("/messages") ? anthropic : other }));
 }
 
 async function awayFromMidnight() {

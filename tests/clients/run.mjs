@@ -1,4 +1,4 @@
-// The official clients against the real Worker on this machine:
+// Real clients against the real Worker on this machine:
 //   node tests/clients/run.mjs            all of them
 //   node tests/clients/run.mjs Python     those with this in their name
 import { spawn } from "node:child_process";
@@ -8,11 +8,13 @@ import { attempt, fail, root, setUp, step } from "../tools/setup.mjs";
 import { setUpClients } from "./setup.mjs";
 
 /** Most of their time is waiting, so a few go side by side; each one's output is shown in one piece when it ends. */
-const AT_ONCE = 3;
+const AT_ONCE = 5;
+
+const CLIENTS_OWN = /^(OPENAI|ANTHROPIC|AI|LANGCHAIN|LANGSMITH|LITELLM)_/;
 
 /** Our environment without what would send a client elsewhere: its own variables, and a proxy for this machine. */
 function environmentWith(more) {
-  const own = Object.entries(process.env).filter(([name]) => !name.startsWith("OPENAI_"));
+  const own = Object.entries(process.env).filter(([name]) => !CLIENTS_OWN.test(name));
   return { ...Object.fromEntries(own), NO_PROXY: "127.0.0.1", no_proxy: "127.0.0.1", ...more };
 }
 

@@ -50,7 +50,7 @@ function watch(client, server, tries) {
 
 function tryOf({ first, headers }) {
   const [method, path] = first.split(" ");
-  const key = headers.authorization?.replace(/^bearer /i, "");
+  const key = headers.authorization?.replace(/^bearer /i, "") ?? headers["x-api-key"];
   return { key, method, path, at: Date.now(), retryCount: headers["x-stainless-retry-count"] ?? null };
 }
 

@@ -114,7 +114,9 @@ impl World {
     /// Sends what is set, and carries the call to its end.
     pub(crate) fn request(&mut self, id: &str, method: &str, path: &str) -> Told {
         (self.client, self.cancelled) = (Rc::default(), Rc::default());
-        let call = Call { id: id.to_owned(), method: method.to_owned(), path: path.to_owned() };
+        let (path, query) = path.split_once('?').unwrap_or((path, ""));
+        let call =
+            Call { id: id.to_owned(), method: method.to_owned(), path: path.to_owned(), query: query.to_owned() };
         pollster::block_on(async {
             match handle(&self.policy, self, &call).await {
                 Answer::Whole { head, body, hold } => {

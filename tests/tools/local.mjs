@@ -2,9 +2,10 @@
 // written as a wrangler file of its own below .wrangler/, so that nothing of it can be deployed by accident.
 import { execFileSync } from "node:child_process";
 import { createHash, randomBytes } from "node:crypto";
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { MODELS } from "../standin/standin.mjs";
+import { TABLE } from "./prices.mjs";
 import { root } from "./setup.mjs";
 
 /** Every port has a folder here, with the wrangler file and the state that `npm start` keeps. */
@@ -30,10 +31,13 @@ function shipped({ node }) {
   return JSON.parse(execFileSync(node, ["--input-type=module", "-e", code], { cwd: root, encoding: "utf8" }));
 }
 
-/** What is tried at a real upstream costs real money. */
+/** A model to try at a real upstream, where it costs real money. */
 function cheapest(models) {
-  const byPrice = Object.entries(models).sort(([, one], [, other]) => one.output - other.output);
-  return byPrice[0]?.[0];
+  const shipped = JSON.parse(readFileSync(TABLE, "utf8")).models;
+  const names = Object.keys({ ...shipped, ...models });
+  const priced = names.map((name) => ({ name, ...shipped[name], ...models[name] }));
+  const writing = priced.filter(({ upstream, max_output }) => upstream === undefined && max_output > 0);
+  return writing.sort((one, other) => one.output - other.output)[0]?.name;
 }
 
 const each = (table, change) => Object.fromEntries(Object.entries(table).map(([name, of]) => [name, change(of)]));

@@ -58,14 +58,17 @@ test("where nothing was started, and where the number of days is none, one line 
 test("in front of a real upstream `npm start` knows no visitors: a web page could spend the money", (t) => {
   const [programs, folder] = [setUpWrangler(), folderOf(t)];
   const written = (target) => {
-    const { path } = writeConfig(programs, folder, target);
+    const { path, model } = writeConfig(programs, folder, target);
     const { vars, secrets } = JSON.parse(readFileSync(path, "utf8"));
-    return { visitors: vars.POLICY.visitors, required: secrets.required, given: Object.keys(demoKey(target).secrets) };
+    const given = Object.keys(demoKey(target).secrets);
+    return { model, visitors: vars.POLICY.visitors, required: secrets.required, given };
   };
   const standin = written({ base: "http://127.0.0.1:1", key: "k", standin: true });
   assert.equal(standin.visitors.plan, "visitor");
   assert.ok(standin.required.includes("VISITOR_SECRET") && standin.given.includes("VISITOR_SECRET"));
   const real = written({ base: "https://upstream.example/v1", key: "k", standin: false });
   assert.equal(real.visitors, undefined);
+  // What is tried there is paid for.
+  assert.deepEqual([standin.model, real.model], ["demo", "gpt-5-nano"]);
   assert.deepEqual([real.required, real.given], [["API_KEYS", "LLM_API_KEY"], ["API_KEYS", "LLM_API_KEY"]]);
 });

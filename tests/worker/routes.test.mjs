@@ -53,6 +53,19 @@ describe("a gateway", () => {
     assert.equal((await get(null, "/v1/models")).status, 401);
   });
 
+  test("shows one model to those who may use it, however its name is written in the path", async () => {
+    const one = async (name, id) => {
+      const reply = await get(name, `/v1/models/${id}`);
+      return [reply.status, json(reply).id ?? json(reply).error.code];
+    };
+    assert.deepEqual(await one("ann", "alpha"), [200, "alpha"]);
+    assert.deepEqual(await one("ann", "%61lpha"), [200, "alpha"]);
+    assert.deepEqual(await one("ben", "alpha"), [404, "model_not_found"]);
+    assert.deepEqual(await one("ann", "no/such%2Fmodel"), [404, "model_not_found"]);
+    assert.deepEqual(await one(null, "alpha"), [401, "invalid_api_key"]);
+    assert.equal((await get("ann", "/v1/models/")).status, 404);
+  });
+
   test("shows a caller what is left of each limit and when it is back, as the headers have it", async () => {
     const reply = await gate.chat("ann");
     const { charged } = await gate.record(reply);

@@ -6,7 +6,7 @@
 mod pixels;
 mod rule;
 
-pub use pixels::{Pixels, pixels};
+pub use pixels::{Pixels, pixels, pixels_of_base64};
 pub use rule::{ImageRule, Patches, Tiles};
 
 /// How closely a model is to look at an image.

@@ -37,6 +37,12 @@ pub fn pixels(url: &str) -> Option<Pixels> {
     if !head.rsplit_once(';')?.1.eq_ignore_ascii_case("base64") {
         return None;
     }
+    pixels_of_base64(data)
+}
+
+/// The size of the image that `data` is the base64 of.
+#[must_use]
+pub fn pixels_of_base64(data: &str) -> Option<Pixels> {
     size(&mut BufReader::with_capacity(STEP, DecoderReader::new(data.as_bytes().take(TEXT_MAX), &STANDARD)))
 }
 

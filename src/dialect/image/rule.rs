@@ -17,6 +17,12 @@ pub enum ImageRule {
     Tiles(Tiles),
 }
 
+impl Default for ImageRule {
+    fn default() -> Self {
+        Self::Fixed(Tokens(0))
+    }
+}
+
 /// Small squares, each a token, times a factor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Patches {

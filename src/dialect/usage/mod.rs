@@ -14,7 +14,6 @@
 //! - A usage in seconds alone is whole: such a model is billed by no token.
 //! - Text is what the other kinds leave.
 
-mod members;
 mod number;
 mod places;
 mod read;
@@ -310,6 +309,8 @@ mod tests {
             r#"{"input_tokens":500,"input_tokens_details":{"cache_write_tokens_details":{"ttl_12h_tokens":70}}}"#;
         assert_eq!(written(by_time_only), (0, 70));
         assert_eq!(written(r#"{"prompt_tokens":500,"prompt_tokens_details":{"cache_write_tokens":9}}"#), (9, 0));
+        let short_only = r#"{"input_tokens":100,"cache_creation":{"ephemeral_5m_input_tokens":30}}"#;
+        assert_eq!((written(short_only), read(short_only).input()), ((30, 0), Some(Tokens(130))));
     }
 
     #[test]
@@ -321,6 +322,18 @@ mod tests {
         assert_eq!((whole.input(), whole.output()), (Some(Tokens(100)), Some(Tokens(42))));
         assert_eq!((whole.partial().cached_input, whole.tier()), (Tokens(90), Some(Tier::Standard)));
         assert_eq!(whole.then(read(r#"{"output_tokens":0}"#)).output(), Some(Tokens(0)));
+        let all = |count: &str, tier: &str| {
+            let kinds =
+                "{'cached_tokens':N,'cache_write_tokens':N,'audio_tokens':N,'image_tokens':N,'reasoning_tokens':N}";
+            let text = "{'input_tokens':N,'output_tokens':N,'total_tokens':N,'citation_tokens':N,'seconds':N,
+                'prompt_audio_seconds':N,'num_search_queries':N,'cost':N,'service_tier':'T','speed':'T',
+                'cache_creation':{'ephemeral_5m_input_tokens':N,'ephemeral_1h_input_tokens':N},
+                'input_tokens_details':K,'output_tokens_details':K}";
+            let text = text.replace('K', kinds).replace('N', count).replace('T', tier);
+            read(&text.replace('\'', "\""))
+        };
+        let (more, less) = (all("9", "flex"), all("1", "priority"));
+        assert_eq!((more.then(less), less.then(more)), (less, more));
     }
 
     #[test]

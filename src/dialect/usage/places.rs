@@ -2,8 +2,8 @@
 
 use serde_json::value::RawValue;
 
-use super::members::members;
 use super::{Usage, read};
+use crate::dialect::members::members;
 
 /// The members of a whole answer, or of an event of a stream, in or beside which its usage may stand.
 #[derive(Clone, Copy, Debug, Default)]

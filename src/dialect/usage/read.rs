@@ -3,8 +3,8 @@
 use serde_json::value::RawValue;
 
 use super::Usage;
-use super::members::members;
 use super::number::{Count, quoted, scaled};
+use crate::dialect::members::members;
 use crate::pricing::Tier;
 
 /// Billionths in a dollar, as a power of ten.
@@ -68,7 +68,7 @@ impl Usage {
             "cache_write_tokens_details",
         ];
         let [read, created, creation, cached, num_cached, hit, write, times] = members(json, names)?;
-        self.names.anthropic = largest([read, created]).is_some();
+        self.names.anthropic = largest([read, created]).is_some() || inside([creation], []).next().is_some();
         self.cached = self.cached.max(largest([read, cached, num_cached, hit]));
         self.cache_write = self.cache_write.max(largest([created, write]));
         self.read_cache_times([creation, times]);

@@ -1,21 +1,26 @@
-import os
+from importlib import metadata
 
-import openai
 import pytest
-from support import Awaiting, Blocking
+from adapters.common import RUNNER
+from support import CLIENT, adapter
 
 
 def pytest_report_header():
-    return f"openai {openai.__version__}"
+    return f"{CLIENT['package']} {metadata.version(CLIENT['package'])}"
 
 
 def pytest_sessionstart():
-    wanted = os.environ["CLIENT_VERSION"]
-    if openai.__version__ != wanted:
-        pytest.exit(f"openai is {openai.__version__}, want {wanted}", returncode=1)
+    found, wanted = metadata.version(CLIENT["package"]), CLIENT["version"]
+    if found != wanted:
+        pytest.exit(f"{CLIENT['package']} is {found}, want {wanted}", returncode=1)
 
 
-@pytest.fixture(params=[Blocking, Awaiting], ids=["OpenAI", "AsyncOpenAI"])
+def pytest_unconfigure():
+    # What still waits in it may otherwise outlive what it waits for.
+    RUNNER.close()
+
+
+@pytest.fixture(params=adapter.CALLERS.values(), ids=adapter.CALLERS.keys())
 def connect(request):
-    """Makes a client for a key: once the blocking one, once the one to await."""
+    """Makes a caller for a key: once one that blocks, once one to await."""
     return request.param

@@ -1,26 +1,63 @@
-"""What every test of the openai package needs: the two ways to call it, fresh keys, and what the proxy saw."""
+"""What every test of a package for Python needs: the package's adapter, fresh keys, and what the proxy saw.
 
-import asyncio
+An adapter's module has
+
+- ``CALLERS``: by name the ways to call the package, each made with a key and perhaps ``retries``; see `adapters.common`
+- ``ERRORS``: the class that a program meets, by what happened
+- ``HABITS``: what sets the package apart, if anything does; see `Habits`
+- ``told(error)``: what a program can read of an error, as a `Told`
+"""
+
+import importlib
 import json
 import os
 import urllib.parse
 import urllib.request
-
-import openai
+from collections.abc import Callable
+from dataclasses import dataclass
 
 BASE_URL = os.environ["BASE_URL"]
 DESK_URL = os.environ["DESK_URL"]
+# What the list of clients says of this one.
+CLIENT = json.loads(os.environ["CLIENT"])
 
-HELLO = [{"role": "user", "content": "hi there"}]
 ANSWER = "You said: hi there"
-TOOL = {
-    "type": "function",
-    "function": {
-        "name": "weather",
-        "parameters": {"type": "object", "properties": {"town": {"type": "string"}, "days": {"type": "integer"}}},
-    },
-}
 TOOL_ARGUMENTS = {"town": "example", "days": 1}
+
+
+@dataclass
+class Told:
+    """What a program can read of an error."""
+
+    status: int | None
+    message: str
+    type: str | None = None
+    code: str | None = None
+    param: str | None = None
+
+
+@dataclass
+class Habits:
+    # The name on the wire of what a cap of zero sets.
+    bad_field: str = "max_tokens"
+    # The smallest cap that it sends as it is given.
+    smallest_cap: int = 3
+    # Whether it asks for the usage of every stream.
+    asks_for_usage: bool = False
+    # Whether a program is told how many tokens an embedding took.
+    counts_embeddings: bool = True
+    # What happened so that a program can read type, code and param; None means whatever happened.
+    tells: frozenset | None = None
+    # The type of an error by its status, where its route has types of its own.
+    type_of: Callable = lambda _, type: type
+    # Whether the errors of the upstreams that it reaches have codes.
+    upstream_has_codes: bool = True
+    # How often it comes to an upstream that fails, if it may retry twice.
+    tries_of_failure: int = 3
+
+
+adapter = importlib.import_module(f"adapters.{CLIENT['adapter']}")
+HABITS = getattr(adapter, "HABITS", Habits())
 
 
 def _desk(path, **given):
@@ -40,73 +77,3 @@ def tries(key):
 
 def statuses(key):
     return [seen["status"] for seen in tries(key)]
-
-
-class Blocking:
-    """The package's `OpenAI`."""
-
-    def __init__(self, key, **options):
-        self._client = openai.OpenAI(base_url=BASE_URL, api_key=key, **options)
-
-    def chat(self, model="demo", messages=HELLO, **given):
-        return self._client.chat.completions.create(model=model, messages=messages, **given)
-
-    def stream(self, model="demo", messages=HELLO, **given):
-        """The chunks of a streamed answer; what goes wrong in the middle is raised with `seen` chunks before it."""
-        seen = []
-        try:
-            for chunk in self._client.chat.completions.create(model=model, messages=messages, stream=True, **given):
-                seen.append(chunk)
-        except openai.APIError as error:
-            error.seen = seen
-            raise
-        return seen
-
-    def raw(self, **given):
-        """The answer with its headers."""
-        return self._client.chat.completions.with_raw_response.create(model="demo", messages=HELLO, **given)
-
-    def models(self):
-        return [model.id for model in self._client.models.list()]
-
-
-class Awaiting:
-    """The package's `AsyncOpenAI`, each call in an event loop of its own."""
-
-    def __init__(self, key, **options):
-        self._options = {"base_url": BASE_URL, "api_key": key, **options}
-
-    def _run(self, use):
-        async def run():
-            async with openai.AsyncOpenAI(**self._options) as client:
-                return await use(client)
-
-        return asyncio.run(run())
-
-    def chat(self, model="demo", messages=HELLO, **given):
-        return self._run(lambda client: client.chat.completions.create(model=model, messages=messages, **given))
-
-    def stream(self, model="demo", messages=HELLO, **given):
-        async def read(client):
-            seen = []
-            try:
-                answer = await client.chat.completions.create(model=model, messages=messages, stream=True, **given)
-                async for chunk in answer:
-                    seen.append(chunk)
-            except openai.APIError as error:
-                error.seen = seen
-                raise
-            return seen
-
-        return self._run(read)
-
-    def raw(self, **given):
-        return self._run(
-            lambda client: client.chat.completions.with_raw_response.create(model="demo", messages=HELLO, **given)
-        )
-
-    def models(self):
-        async def read(client):
-            return [model.id async for model in client.models.list()]
-
-        return self._run(read)

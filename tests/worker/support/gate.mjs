@@ -42,7 +42,8 @@ export function envOf({ plans, callers, models, upstreams, env, ...policy }, ori
     UPSTREAMS: { default: own, ...upstreams },
     MODELS: { ...MODELS, ...models },
     PLANS: plans,
-    POLICY: policy,
+    // Only the models that a test names.
+    POLICY: { shipped_prices: false, ...policy },
     ...env,
   };
 }
