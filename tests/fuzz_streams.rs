@@ -31,7 +31,7 @@ mod support {
 }
 
 /// The most that may be held back of a stream.
-const HELD_MAX: usize = 4 * 1024 * 1024;
+const HELD_MAX: usize = 256 * 1024;
 
 /// What our reader shows of a stream in chunks: all bytes, the events, and the most that it held back.
 fn read(chunks: &[&[u8]], to_its_end: bool) -> (Vec<u8>, Vec<Event>, usize) {
@@ -49,6 +49,8 @@ fn read(chunks: &[&[u8]], to_its_end: bool) -> (Vec<u8>, Vec<Event>, usize) {
             together.extend_from_slice(bytes);
             bytes.len()
         }
+        // What it says has gone by already.
+        Frame::Gist(_) => 0,
     };
     let mut shown = 0;
     for chunk in chunks {

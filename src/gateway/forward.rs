@@ -9,7 +9,7 @@ use super::ports::{Body, Ports, ReadFault, SendFault, UpstreamReply, UpstreamReq
 use super::relay::first_event;
 use crate::dialect::fault::error_of;
 use crate::dialect::reply::{Completion, NotACompletion, OutputCounter};
-use crate::dialect::rules::Dialect;
+use crate::dialect::rules::{Dialect, Medium};
 use crate::policy::{Bounds, Upstream};
 use crate::rejection::UpstreamFault;
 use crate::time::{UnixMillis, Wait, parse_retry_after};
@@ -20,6 +20,15 @@ pub(super) const ANSWER_MAX: usize = 16 * 1024 * 1024;
 const MARGIN: Wait = Wait::seconds(5);
 /// The largest error that is read.
 const ERROR_MAX: usize = 64 * 1024;
+
+/// What is sent upstream.
+#[derive(Debug)]
+pub(super) struct Sent {
+    /// What the body is.
+    pub(super) content_type: String,
+    /// The caller's body, with what had to be changed in it.
+    pub(super) body: Vec<u8>,
+}
 
 /// An answer that may be sent on.
 #[derive(Debug)]
@@ -42,11 +51,11 @@ pub(super) enum Forwarded<B> {
     },
 }
 
-/// Sends `body` to `upstream`. An answer that is not streamed has to be there before `deadline`, when the hold ends.
+/// Sends a body to `upstream`. An answer that is not streamed has to be there before `deadline`, when the hold ends.
 pub(super) async fn forward<P: Ports>(
     ports: &P,
     (dialect, upstream): (&Dialect, &Upstream),
-    body: String,
+    Sent { content_type, body }: Sent,
     (bounds, deadline): (&Bounds, UnixMillis),
     (mut counter, meter): (OutputCounter, &mut Meter),
 ) -> Result<Forwarded<P::Body>, UpstreamFault> {
@@ -55,6 +64,7 @@ pub(super) async fn forward<P: Ports>(
         method: "POST",
         url: format!("{}{}", upstream.base_url, dialect.operation()),
         headers: request_headers(upstream, |name| ports.header(name)),
+        content_type,
         body,
     };
     let mut reply = ports.send(request, bounds.first_byte).await?;
@@ -66,7 +76,11 @@ pub(super) async fn forward<P: Ports>(
     let kind = reply.header("content-type").unwrap_or_default().trim_start().to_ascii_lowercase();
     let stream = kind.starts_with("text/event-stream");
     let headers = reply_headers(upstream, &reply, stream);
-    if stream {
+    let json = kind.starts_with("application/json");
+    if stream || is_relayed(dialect, &kind, reply.header("content-length")) {
+        if !stream {
+            meter.expect_raw(json);
+        }
         first_event(&mut reply.body, meter, first).await?;
         return Ok(Forwarded::Stream { headers, body: reply.body });
     }
@@ -77,6 +91,23 @@ pub(super) async fn forward<P: Ports>(
         NotACompletion::Error => UpstreamFault::Failed { status: reply.status },
     })?;
     Ok(Forwarded::Whole { headers, body, completion })
+}
+
+/// Whether an answer that is no stream of events is relayed as it comes: sound, plain text, and images unless they are
+/// known to be small enough to be read whole.
+fn is_relayed(dialect: &Dialect, kind: &str, length: Option<&str>) -> bool {
+    const PLAIN: [&str; 4] = ["text/plain", "text/vtt", "text/srt", "application/x-subrip"];
+    let is = |kinds: &[&str]| kinds.iter().any(|start| kind.starts_with(start));
+    match dialect.request.medium {
+        _ if !dialect.reply.raw => false,
+        Medium::Text => false,
+        Medium::Speech => is(&["audio/", "application/octet-stream"]),
+        Medium::Transcript(_) => is(&PLAIN),
+        Medium::Images(_) => {
+            is(&["application/json"])
+                && length.and_then(|length| length.parse().ok()).is_none_or(|length: usize| length > ANSWER_MAX)
+        }
+    }
 }
 
 impl From<SendFault> for UpstreamFault {

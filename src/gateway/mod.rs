@@ -11,6 +11,7 @@ mod day;
 mod forward;
 pub mod header_policy;
 pub mod hold;
+mod media;
 pub mod memory;
 mod meter;
 mod note;
@@ -139,8 +140,7 @@ pub async fn handle<'p, P: Ports>(policy: &'p Result<Policy, Faults>, ports: &P,
         return frame.refusal(ports, record, rejection.into());
     };
     if call.method == "OPTIONS" && cors::is_on(cors) {
-        let asked = ports.header("access-control-request-headers");
-        let origin = ports.header("origin");
+        let (asked, origin) = (ports.header("access-control-request-headers"), ports.header("origin"));
         frame.headers.extend(cors::preflight_headers(cors, origin.as_deref(), method, asked.as_deref()));
         return frame.whole(204, Vec::new(), Vec::new(), None);
     }
