@@ -5,10 +5,9 @@ use serde_json::{Value, json};
 use support::flow::{ANSWER, ASK, answers};
 use support::policy::Written;
 use support::world::{Told, World};
-use tollgate::dialect::rules::Family;
 use tollgate::gateway::header_policy::{reply_headers, request_headers};
 use tollgate::gateway::ports::UpstreamReply;
-use tollgate::policy::{ReportedCost, Secret, Upstream};
+use tollgate::policy::{Secret, Upstream};
 
 mod support {
     #[expect(dead_code, reason = "what other tests need of it")]
@@ -50,15 +49,12 @@ const NEVER: [&str; 22] = [
 
 fn upstream(listed: &[&str]) -> Upstream {
     let listed: Vec<String> = listed.iter().map(|name| (*name).to_owned()).collect();
-    Upstream {
-        base_url: "https://up.test/v1".to_owned(),
-        key: Some(Secret("ours".to_owned())),
-        request_headers: listed.clone(),
-        response_headers: listed,
-        stream_usage: true,
-        family: Family::OpenAi,
-        reported_cost: ReportedCost::Ignore,
-    }
+    let policy = Written::good().read().unwrap();
+    let plan = policy.plans.get("plain").unwrap();
+    let named = policy.model(plan, "alpha").unwrap();
+    let ours = policy.upstream(named.model).unwrap().clone();
+    let key = Some(Secret("ours".to_owned()));
+    Upstream { key, request_headers: listed.clone(), response_headers: listed, ..ours }
 }
 
 /// The headers with the value that the caller, or the upstream, has sent.

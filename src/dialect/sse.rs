@@ -11,9 +11,9 @@ use memchr::memchr2;
 
 use super::elide::Elided;
 
-/// The most that is held back of one event. No event that we act upon (usage, error, end) comes near it, and a Worker
-/// has 128 MB for all its streams.
-const HELD_MAX: usize = 256 * 1024;
+/// The most that is held back of one event. The last event of a response carries the whole answer once more, its usage
+/// included, and of what is beyond this only that is read; a Worker has 128 MB for all its streams.
+const HELD_MAX: usize = 4 * 1024 * 1024;
 
 /// A piece of the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -21,7 +21,7 @@ const REPLY: [&str; 4] = ["cache-control", "openai-model", "openai-processing-ms
 #[must_use]
 pub fn request_headers(upstream: &Upstream, header: impl Fn(&str) -> Option<String>) -> Vec<(String, String)> {
     let listed = upstream.request_headers.iter().map(String::as_str).filter(|name| may_pass(name));
-    let own: &[&str] = if upstream.family == Family::Anthropic { &ANTHROPIC_REQUEST } else { &[] };
+    let own: &[&str] = if upstream.family() == Family::Anthropic { &ANTHROPIC_REQUEST } else { &[] };
     let names = REQUEST.into_iter().chain(own.iter().copied()).chain(listed);
     let passing = names.filter_map(|name| {
         // Without a version the provider answers nothing.
@@ -29,7 +29,7 @@ pub fn request_headers(upstream: &Upstream, header: impl Fn(&str) -> Option<Stri
         Some((name.to_owned(), header(name).or(default)?))
     });
     let set = [("accept-encoding", "identity")];
-    let credential = upstream.key.iter().map(|key| match upstream.family {
+    let credential = upstream.key.iter().map(|key| match upstream.family() {
         Family::OpenAi => ("authorization".to_owned(), format!("Bearer {}", key.0)),
         Family::Anthropic => ("x-api-key".to_owned(), key.0.clone()),
     });

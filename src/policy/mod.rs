@@ -13,6 +13,7 @@ mod read;
 mod shipped;
 mod site;
 mod table;
+mod upstream;
 mod upstreams;
 mod words;
 
@@ -24,9 +25,11 @@ pub use passing::{CREDENTIAL_HEADERS, may_pass};
 pub use read::{Sources, VARIABLE_BYTES_MAX};
 pub use table::Faults;
 pub use words::{
-    AboveMax, AllowedModels, Bounds, Cors, LedgerRules, Model, OnDisconnect, OnUnavailable, Placement, Plan,
-    ReportedCost, Secret, Shield, Turnstile, Upstream, VisitorTokens, Visitors,
+    AboveMax, AllowedModels, Bounds, Cors, LedgerRules, Model, OnDisconnect, OnUnavailable, Placement, Plan, Secret,
+    Shield, Turnstile, VisitorTokens, Visitors,
 };
+
+pub use upstream::{HealthRules, ReportedCost, RetryRules, Upstream, UpstreamKind};
 
 use crate::dialect::prompt::CountRules;
 use crate::limit::{Limit, MEMBER_MARK, Tokens};

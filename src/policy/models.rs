@@ -66,6 +66,21 @@ pub(super) fn default_model(
 }
 
 fn model(name: String, mut table: Table, upstreams: &BTreeMap<String, Upstream>, faults: &mut Faults) -> Model {
+    let others = table.variants("fallbacks", faults);
+    let path = table.path("fallbacks");
+    let fallbacks: Vec<Model> =
+        others.into_iter().map(|other| served(name.clone(), other, upstreams, faults)).collect();
+    let model = served(name, table, upstreams, faults);
+    let family = |model: &Model| upstreams.get(&model.upstream).map(Upstream::family);
+    if let Some(other) = fallbacks.iter().find(|other| family(other) != family(&model)) {
+        let want = format!("one of the kind of \"{}\": a call is not translated", model.upstream);
+        faults.add(&path, "upstream", format!("\"{}\"", other.upstream), want);
+    }
+    Model { fallbacks, ..model }
+}
+
+/// A model as one upstream serves it.
+fn served(name: String, mut table: Table, upstreams: &BTreeMap<String, Upstream>, faults: &mut Faults) -> Model {
     let price = prices::read(&mut table, faults);
     let mut tokens =
         |field: &str, min: u64, default: u64| Tokens(table.number(field, (min, AMOUNT_MAX), faults).unwrap_or(default));
@@ -89,7 +104,7 @@ fn model(name: String, mut table: Table, upstreams: &BTreeMap<String, Upstream>,
     }
     table.finish(faults);
     let count = ModelCount { encoding, percent, image, context };
-    Model { name, price, output_max, count, cap_field, upstream, upstream_model }
+    Model { name, price, output_max, count, cap_field, upstream, upstream_model, fallbacks: Vec::new() }
 }
 
 /// What an image counts: a number, or the vendor's formula.

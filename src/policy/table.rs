@@ -124,6 +124,32 @@ impl Table {
         list
     }
 
+    /// Takes a list of whole numbers between `min` and `max`.
+    pub(super) fn numbers(&mut self, name: &str, (min, max): (u16, u16), faults: &mut Faults) -> Option<Vec<u16>> {
+        let value = self.fields.remove(name)?;
+        let list = serde_json::from_value::<Vec<u16>>(value.clone()).ok();
+        let list = list.filter(|list| list.iter().all(|number| (min..=max).contains(number)));
+        if list.is_none() {
+            faults.add(&self.path(name), "list", shown(&value), format!("a list of numbers from {min} to {max}"));
+        }
+        list
+    }
+
+    /// Takes a list of tables, each of which has the fields of this one that it does not state itself.
+    pub(super) fn variants(&mut self, name: &str, faults: &mut Faults) -> Vec<Self> {
+        let Some(value) = self.fields.remove(name) else { return Vec::new() };
+        let Value::Array(list) = value else {
+            faults.add(&self.path(name), "list", shown(&value), "a list of tables");
+            return Vec::new();
+        };
+        let tables = list.into_iter().enumerate().map(|(place, variant)| {
+            let mut table = Self::of(&self.path(&format!("{name}[{place}]")), variant, faults);
+            table.complete(self.fields.clone());
+            table
+        });
+        tables.collect()
+    }
+
     /// Takes one of a few words.
     pub(super) fn word<T: Copy>(&mut self, name: &str, words: &[(&str, T)], faults: &mut Faults) -> Option<T> {
         if !self.has(name) {

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::table::{Faults, Table};
-use super::{ReportedCost, Secret, Sources, Upstream, may_pass};
-use crate::dialect::rules::Family;
+use super::{HealthRules, ReportedCost, RetryRules, Secret, Sources, Upstream, UpstreamKind, limits, may_pass};
+use crate::limit::Limit;
+use crate::time::Wait;
 
 /// Operations that Tollgate adds to an upstream's address itself.
 const OPERATIONS: [&str; 6] =
@@ -12,6 +13,10 @@ const OPERATIONS: [&str; 6] =
 
 const REPORTED: [(&str, ReportedCost); 3] =
     [("ignore", ReportedCost::Ignore), ("check", ReportedCost::Check), ("use", ReportedCost::Use)];
+
+/// Statuses after which another try may help: the provider's own failures.
+const RETRIED: [u16; 5] = [500, 502, 503, 504, 529];
+const MILLIS_MAX: u64 = 3_600_000;
 
 /// The variable that overrides the address of the upstream called `default`.
 const OVERRIDE: &str = "LLM_API_BASE";
@@ -23,12 +28,16 @@ pub(super) fn read(mut tables: Table, sources: &Sources<'_>, faults: &mut Faults
 }
 
 fn upstream(name: &str, mut table: Table, sources: &Sources<'_>, faults: &mut Faults) -> Upstream {
+    let kind = kind(&mut table, faults);
     let written = table.text("base_url", "an address", faults);
     let overridden = (sources.variable)(OVERRIDE).filter(|base| name == "default" && !base.is_empty());
     let path = if overridden.is_some() { OVERRIDE.to_owned() } else { table.path("base_url") };
     let base_url = overridden.or(written).unwrap_or_default();
     let base_url = base_url.strip_suffix('/').unwrap_or(&base_url).to_owned();
-    if let Err(want) = check_base_url(&base_url) {
+    // A binding has no address.
+    if !matches!(kind, UpstreamKind::WorkersAi { .. })
+        && let Err(want) = check_base_url(&base_url)
+    {
         faults.add(&path, "address", without_user(&base_url), want);
     }
     let key = table.text("secret", "the name of a secret", faults).and_then(|secret| {
@@ -43,18 +52,64 @@ fn upstream(name: &str, mut table: Table, sources: &Sources<'_>, faults: &mut Fa
         usable.map(Secret)
     });
     let upstream = Upstream {
+        name: name.to_owned(),
+        kind,
         base_url,
         key,
         request_headers: headers("request_headers", &mut table, faults),
         response_headers: headers("response_headers", &mut table, faults),
         stream_usage: table.flag("stream_usage", faults).unwrap_or(true),
-        family: table
-            .word("kind", &[("openai", Family::OpenAi), ("anthropic", Family::Anthropic)], faults)
-            .unwrap_or(Family::OpenAi),
         reported_cost: table.word("reported_cost", &REPORTED, faults).unwrap_or(ReportedCost::Ignore),
+        first_byte: table.number("first_byte_ms", (1, MILLIS_MAX), faults).map(Wait),
+        retry: retry(table.table("retry", faults), faults),
+        health: health(table.table("health", faults), faults),
+        limits: own_limits(&mut table, faults),
     };
     table.finish(faults);
     upstream
+}
+
+/// How it is called, and what belongs to that.
+fn kind(table: &mut Table, faults: &mut Faults) -> UpstreamKind {
+    const WORDS: [(&str, &str); 4] =
+        [("openai", "openai"), ("anthropic", "anthropic"), ("azure", "azure"), ("workers_ai", "workers_ai")];
+    match table.word("kind", &WORDS, faults) {
+        Some("anthropic") => UpstreamKind::Anthropic,
+        Some("azure") => {
+            table.require("api_version", "the version in the query, such as \"2024-10-21\"", faults);
+            let version = table.text("api_version", "a version", faults).unwrap_or_default();
+            if !version.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-.".contains(&byte)) {
+                faults.add(&table.path("api_version"), "version", format!("\"{version}\""), "letters, digits, - and .");
+            }
+            UpstreamKind::Azure { api_version: version }
+        }
+        Some("workers_ai") => {
+            let binding = table.text("binding", "a binding's name", faults).unwrap_or_else(|| "AI".to_owned());
+            UpstreamKind::WorkersAi { binding }
+        }
+        _ => UpstreamKind::OpenAi,
+    }
+}
+
+fn retry(mut table: Table, faults: &mut Faults) -> RetryRules {
+    let attempts = table.number("attempts", (1, 10), faults).unwrap_or(2);
+    let statuses = table.numbers("statuses", (400, 599), faults);
+    let mut millis = |name: &str, default: u64| Wait(table.number(name, (0, 60_000), faults).unwrap_or(default));
+    let (backoff, wait_max) = (millis("backoff_ms", 250), millis("wait_max_ms", 2_000));
+    table.finish(faults);
+    RetryRules { attempts, statuses: statuses.unwrap_or_else(|| RETRIED.to_vec()), backoff, wait_max }
+}
+
+fn health(mut table: Table, faults: &mut Faults) -> HealthRules {
+    let failures = table.number("failures", (1, 1_000), faults).unwrap_or(5);
+    let open = Wait(table.number("open_ms", (1, MILLIS_MAX), faults).unwrap_or(30_000));
+    table.finish(faults);
+    HealthRules { failures, open }
+}
+
+/// The limits of our account there; none if there is no such table.
+fn own_limits(table: &mut Table, faults: &mut Faults) -> Vec<Limit> {
+    if table.has("limits") { limits::read(table.table("limits", faults), faults) } else { Vec::new() }
 }
 
 /// A list of headers that are to pass.

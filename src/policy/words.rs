@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use crate::dialect::prompt::ModelCount;
 use crate::dialect::request::Allowances;
-use crate::dialect::rules::Family;
 use crate::ledger::DayCaps;
 use crate::limit::{Limit, Tokens};
 use crate::pricing::Price;
@@ -155,38 +154,10 @@ pub struct Model {
     pub cap_field: String,
     /// The upstream that serves it.
     pub upstream: String,
+    /// Who else serves it, in the order in which they are tried: the same model with another upstream, name or price.
+    pub fallbacks: Vec<Model>,
     /// Its name there, if it is another.
     pub upstream_model: Option<String>,
-}
-
-/// A provider.
-#[derive(Clone, Debug)]
-pub struct Upstream {
-    /// The address that the operation is added to; no slash at its end.
-    pub base_url: String,
-    /// Our credential there, if it wants one.
-    pub key: Option<Secret>,
-    /// Further request headers that pass.
-    pub request_headers: Vec<String>,
-    /// Further reply headers that pass.
-    pub response_headers: Vec<String>,
-    /// Whether it knows `stream_options.include_usage`.
-    pub stream_usage: bool,
-    /// Whose API it speaks.
-    pub family: Family,
-    /// What becomes of a cost that it reports itself.
-    pub reported_cost: ReportedCost,
-}
-
-/// What becomes of a cost that a provider reports itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReportedCost {
-    /// Nothing.
-    Ignore,
-    /// The larger of it and ours is charged.
-    Check,
-    /// It is charged.
-    Use,
 }
 
 /// A secret; it shows itself nowhere.
