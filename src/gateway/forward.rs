@@ -3,17 +3,24 @@
 //! Invariant: the address comes from the policy, never from the caller. An answer that is not streamed is read whole,
 //! so a failure costs nothing and is told as one; of a stream, the first event is looked at.
 
+use std::rc::Rc;
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
 use super::header_policy::{reply_headers, request_headers};
 use super::meter::Meter;
 use super::ports::{Body, Ports, ReadFault, SendFault, UpstreamReply, UpstreamRequest, read_whole};
+use super::price::Priced;
 use super::relay::first_event;
 use crate::dialect::fault::error_of;
 use crate::dialect::reply::{Completion, NotACompletion, OutputCounter};
 use crate::dialect::rules::{Dialect, Medium};
-use crate::policy::{Bounds, Upstream};
+use crate::policy::{Upstream, UpstreamKind};
 use crate::rejection::UpstreamFault;
 use crate::time::{UnixMillis, Wait, parse_retry_after};
 
+/// What a deployment's name may have in a path as it is.
+const DEPLOYMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.');
 /// The largest answer that is read whole; a Worker has 128 MB for all its calls.
 pub(super) const ANSWER_MAX: usize = 16 * 1024 * 1024;
 /// How long before its deadline a hold is settled at the latest.
@@ -27,7 +34,7 @@ pub(super) struct Sent {
     /// What the body is.
     pub(super) content_type: String,
     /// The caller's body, with what had to be changed in it.
-    pub(super) body: Vec<u8>,
+    pub(super) body: Rc<Vec<u8>>,
 }
 
 /// An answer that may be sent on.
@@ -54,24 +61,24 @@ pub(super) enum Forwarded<B> {
 /// Sends a body to `upstream`. An answer that is not streamed has to be there before `deadline`, when the hold ends.
 pub(super) async fn forward<P: Ports>(
     ports: &P,
-    (dialect, upstream): (&Dialect, &Upstream),
+    (dialect, priced): (&Dialect, &Priced<'_>),
     Sent { content_type, body }: Sent,
-    (bounds, deadline): (&Bounds, UnixMillis),
+    (first, idle, deadline): (Wait, Wait, UnixMillis),
     (mut counter, meter): (OutputCounter, &mut Meter),
 ) -> Result<Forwarded<P::Body>, UpstreamFault> {
-    let sent_at = ports.now();
+    let (sent_at, upstream) = (ports.now(), priced.upstream);
     let request = UpstreamRequest {
         method: "POST",
-        url: format!("{}{}", upstream.base_url, dialect.operation()),
+        url: address(upstream, dialect.operation(), &priced.named.sent_as),
         headers: request_headers(upstream, |name| ports.header(name)),
         content_type,
         body,
     };
-    let mut reply = ports.send(request, bounds.first_byte).await?;
-    let first = Wait(bounds.first_byte.0.saturating_sub(ports.now().since(sent_at).0).max(1));
+    let mut reply = ports.send(request, first).await?;
+    let first = Wait(first.0.saturating_sub(ports.now().since(sent_at).0).max(1));
     if !(200..300).contains(&reply.status) {
         let secret = upstream.key.as_ref().map(|key| key.0.as_str());
-        return Err(refusal(ports, &mut reply, (first, bounds.idle), secret).await);
+        return Err(refusal(ports, &mut reply, (first, idle), secret).await);
     }
     let kind = reply.header("content-type").unwrap_or_default().trim_start().to_ascii_lowercase();
     let stream = kind.starts_with("text/event-stream");
@@ -85,12 +92,28 @@ pub(super) async fn forward<P: Ports>(
         return Ok(Forwarded::Stream { headers, body: reply.body });
     }
     let left = || Wait(deadline.since(ports.now()).0.saturating_sub(MARGIN.0));
-    let body = read_answer(&mut reply.body, ANSWER_MAX, (first, bounds.idle), left).await?;
+    let body = read_answer(&mut reply.body, ANSWER_MAX, (first, idle), left).await?;
     let completion = Completion::read(&dialect.reply, &body, &mut counter).map_err(|why| match why {
         NotACompletion::Invalid => UpstreamFault::Invalid,
         NotACompletion::Error => UpstreamFault::Failed { status: reply.status },
     })?;
     Ok(Forwarded::Whole { headers, body, completion })
+}
+
+/// Where an operation is called at an upstream; `model` is its name there.
+pub(super) fn address(upstream: &Upstream, operation: &str, model: &str) -> String {
+    let base = &upstream.base_url;
+    match &upstream.kind {
+        UpstreamKind::Azure { api_version } if operation.starts_with("/responses") => {
+            format!("{base}/openai{operation}?api-version={api_version}")
+        }
+        UpstreamKind::Azure { api_version } => {
+            // A name that the policy lets the caller choose must not choose the path.
+            let deployment = utf8_percent_encode(model, DEPLOYMENT);
+            format!("{base}/openai/deployments/{deployment}{operation}?api-version={api_version}")
+        }
+        _ => format!("{base}{operation}"),
+    }
 }
 
 /// Whether an answer that is no stream of events is relayed as it comes: sound, plain text, and images unless they are

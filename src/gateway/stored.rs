@@ -3,8 +3,10 @@
 //! Invariant: a caller reaches the calls of its own object and nobody else's. Asking holds nothing and spends nothing; the
 //! first answer that is an end ends the hold, and no later one changes that.
 
+use std::rc::Rc;
+
 use super::caller::caller;
-use super::forward::{ANSWER_MAX, read_answer, refusal};
+use super::forward::{ANSWER_MAX, address, read_answer, refusal};
 use super::header_policy::{reply_headers, request_headers};
 use super::hold::{Ending, Hold, ask_twice, not_asked};
 use super::note::Note;
@@ -187,10 +189,10 @@ async fn ask_upstream<P: Ports>(
     let sent_at = ports.now();
     let request = UpstreamRequest {
         method: asked.method(),
-        url: format!("{}{}", upstream.base_url, asked.operation()),
+        url: address(upstream, &asked.operation(), ""),
         headers: request_headers(upstream, |name| ports.header(name)),
         content_type: "application/json".to_owned(),
-        body: Vec::new(),
+        body: Rc::default(),
     };
     let of_poll = |fault| if fault == UpstreamFault::Timeout { UpstreamFault::PollTimeout } else { fault };
     let mut reply = ports.send(request, bounds.first_byte).await.map_err(|fault| of_poll(fault.into()))?;

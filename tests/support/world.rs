@@ -269,6 +269,10 @@ impl Ports for World {
         Ok(self.lets_in.get())
     }
 
+    async fn sleep(&self, wait: Wait) {
+        self.clock.pass(wait.0);
+    }
+
     fn random(&self) -> u64 {
         self.clock.now().0
     }
