@@ -32,11 +32,7 @@ pub static COMPLETIONS: Dialect = Dialect {
         each_prompt_answered: true,
         asks_for_usage: true,
         decisive: &[],
-        unbounded: &[
-            ("models", "the price would be that of whichever model answers"),
-            ("route", "the price would be that of whichever model answers"),
-            ("provider", "the price would be that of whichever provider answers"),
-        ],
+        unbounded: &[],
         tool_calls_cap: None,
         client_tools: &[],
         tools_tokens: 0,

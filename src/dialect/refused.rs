@@ -10,11 +10,29 @@ use super::rules::RequestRules;
 /// What is read in every dialect.
 const COMMON: [&str; 7] = ["model", "stream", "stream_options", "prediction", "service_tier", "tools", "functions"];
 
+/// What makes a call cost what no request shows, wherever it is obeyed: a server that speaks one dialect reads its own
+/// members in all of them.
+const UNBOUNDED: [(&str, &str); 8] = [
+    ("models", "the price would be that of whichever model answers"),
+    ("fallbacks", "the price would be that of whichever model answers"),
+    ("route", "the price would be that of whichever model answers"),
+    ("provider", "the price would be that of whichever provider answers"),
+    ("preset", "the price would be that of whichever model it stands for"),
+    ("plugins", "plugins are charged per use, which no limit here can see before"),
+    ("search_parameters", "searches are charged per source, which no limit here can see before"),
+    ("transforms", "what is sent to the model would not be what was counted"),
+];
+
+/// The members that are refused, and why.
+fn unbounded(rules: &RequestRules) -> impl Iterator<Item = (&'static str, &'static str)> {
+    UNBOUNDED.iter().chain(rules.unbounded).copied()
+}
+
 /// The names of all members that decide something.
 pub(super) fn read_names(rules: &RequestRules) -> Vec<&'static str> {
     let prompt = rules.prompt.iter().map(|(name, _)| *name);
     // One that is `null` where it stands first has to be alone too.
-    let unbounded = rules.unbounded.iter().map(|(name, _)| *name);
+    let unbounded = unbounded(rules).map(|(name, _)| name);
     let listed = [&COMMON, rules.caps, rules.candidates, rules.decisive].into_iter().flatten().copied();
     prompt.chain(unbounded).chain(listed).chain(rules.tool_calls_cap).collect()
 }
@@ -30,7 +48,7 @@ pub(super) fn check(rules: &RequestRules, members: &Members<'_>) -> Result<(), B
     if let Some(member) = members.0.iter().find(|member| is_lookalike(&member.name)) {
         return Err(bad(&member.name, format!("`{}` is not spelt as the API spells it", member.name)));
     }
-    match rules.unbounded.iter().find(|(name, _)| members.get(name).is_some()) {
+    match unbounded(rules).find(|(name, _)| members.get(name).is_some()) {
         Some((name, why)) => Err(unsupported(name, format!("`{name}` is not supported: {why}"))),
         None => Ok(()),
     }

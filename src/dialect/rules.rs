@@ -74,7 +74,7 @@ pub struct RequestRules {
     pub asks_for_usage: bool,
     /// Every other member that decides what is held, what is sent or where: none may stand twice.
     pub decisive: &'static [&'static str],
-    /// Members that make a call cost what its request does not show, and why.
+    /// Members that make a call cost what its request does not show, and why, beside those that do in every dialect.
     pub unbounded: &'static [(&'static str, &'static str)],
     /// The member that bounds the uses of the provider's own tools; without one each tool has to bound its own.
     pub tool_calls_cap: Option<&'static str>,

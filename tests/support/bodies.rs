@@ -14,7 +14,8 @@ use tollgate::dialect::rules::{PromptShape, RequestRules};
 use super::spelling::spelled;
 
 /// Members that are read in every dialect, whether its table names them or not.
-const EVERYWHERE: [&str; 7] = ["model", "stream", "stream_options", "service_tier", "tools", "functions", "prediction"];
+const EVERYWHERE: [&str; 9] =
+    ["model", "models", "provider", "stream", "stream_options", "service_tier", "tools", "functions", "prediction"];
 
 /// Options of a stream in which readers disagree on what is asked for.
 const TWICE: &str = r#"{"include_usage":true,"include_us\u0061ge":false}"#;

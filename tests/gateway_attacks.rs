@@ -1,0 +1,59 @@
+//! What a caller, or a provider's answer, could try to make a call cost more than was held for it.
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test that cannot go on has failed")]
+
+use serde_json::{Value, json};
+use support::flow::answers;
+use support::policy::Written;
+use support::world::{Told, Upstream, World};
+
+mod support {
+    #[expect(dead_code, reason = "what other tests need of it")]
+    pub(crate) mod flow;
+    #[expect(dead_code, reason = "what other tests need of it")]
+    pub(crate) mod ledger;
+    pub(crate) mod policy;
+    #[expect(dead_code, reason = "what other tests need of it")]
+    pub(crate) mod stream;
+    #[expect(dead_code, reason = "what other tests need of it")]
+    pub(crate) mod world;
+}
+
+/// `alpha` and `embed` at a dollar in, `claude` by an upstream of Anthropic's.
+fn world(upstream: Upstream) -> World {
+    let mut written = Written::good();
+    let mut set = |variable: &str, name: &str, value: Value| {
+        written.0.get_mut(variable).unwrap().as_object_mut().unwrap().insert(name.to_owned(), value);
+    };
+    let anthropic = json!({"base_url": "https://ant.test/v1", "secret": "LLM_API_KEY", "kind": "anthropic"});
+    set("UPSTREAMS", "anthropic", anthropic);
+    let claude = json!({"input": "1", "output": "1", "max_output": 1_000, "context": 10_000, "upstream": "anthropic"});
+    set("MODELS", "claude", claude);
+    set("MODELS", "embed", json!({"input": "1", "output": "0", "context": 10_000, "image_tokens": 900}));
+    for plan in written.0.get_mut("PLANS").unwrap().as_object_mut().unwrap().values_mut() {
+        plan["models"] = json!(["alpha", "claude", "embed"]);
+    }
+    World { policy: written.read(), upstream, ..World::new() }
+}
+
+fn call(world: &mut World, path: &str, body: &Value) -> Told {
+    world.headers.insert("authorization".to_owned(), "Bearer key-plain".to_owned());
+    world.body = Ok(body.to_string().into_bytes());
+    world.request("call-1", "POST", path)
+}
+
+#[test]
+fn a_router_is_told_nothing_on_any_route() {
+    for path in ["/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/embeddings", "/v1/messages"] {
+        for name in ["models", "fallbacks", "route", "provider", "preset", "plugins", "search_parameters", "transforms"]
+        {
+            let mut body = json!({
+                "model": "alpha", "max_tokens": 1, "messages": [], "prompt": "a", "input": "a",
+            });
+            body[name] = json!(["dearer"]);
+            let mut world = world(answers("{}"));
+            let told = call(&mut world, path, &body);
+            assert_eq!((told.status, told.code().as_str()), (400, "unsupported_parameter"), "{name} on {path}");
+            assert!(told.text().contains(name) && world.sent.borrow().is_empty());
+        }
+    }
+}
