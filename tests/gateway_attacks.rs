@@ -18,6 +18,9 @@ mod support {
     pub(crate) mod world;
 }
 
+/// A context of 10,000 tokens at a dollar a million, as `alpha` has it.
+const CONTEXT: u64 = 10_000_000;
+
 /// `alpha` and `embed` at a dollar in, `claude` by an upstream of Anthropic's.
 fn world(upstream: Upstream) -> World {
     let mut written = Written::good();
@@ -41,6 +44,14 @@ fn call(world: &mut World, path: &str, body: &Value) -> Told {
     world.request("call-1", "POST", path)
 }
 
+/// What is held of money for the prompt of a request.
+fn held(path: &str, body: &Value) -> u64 {
+    let mut world = world(answers("{}"));
+    let told = call(&mut world, path, body);
+    let log = world.log.borrow();
+    log[0]["held"]["usd"].as_u64().unwrap_or_else(|| panic!("{body}: {} {}", told.status, told.text()))
+}
+
 #[test]
 fn a_router_is_told_nothing_on_any_route() {
     for path in ["/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/embeddings", "/v1/messages"] {
@@ -54,6 +65,51 @@ fn a_router_is_told_nothing_on_any_route() {
             let told = call(&mut world, path, &body);
             assert_eq!((told.status, told.code().as_str()), (400, "unsupported_parameter"), "{name} on {path}");
             assert!(told.text().contains(name) && world.sent.borrow().is_empty());
+        }
+    }
+}
+
+#[test]
+fn what_a_request_only_names_counts_as_a_whole_context() {
+    let item = |item: Value| json!({"model": "alpha", "max_output_tokens": 1, "input": [item]});
+    for reference in [
+        json!({"type": "item_reference", "id": "msg_1"}),
+        json!({"id": "msg_1", "type": "item_reference"}),
+        json!({"id": "msg_1"}),
+        json!({"id": "msg_1", "type": null}),
+    ] {
+        assert_eq!(held("/v1/responses", &item(reference)), CONTEXT + 2_000);
+    }
+    for known in [
+        json!({"id": "msg_1", "type": "message", "role": "user", "content": "a"}),
+        json!({"id": "msg_1", "role": "user", "content": "a"}),
+        json!({"type": "function_call_output", "call_id": "c", "output": "item_reference"}),
+    ] {
+        assert!(held("/v1/responses", &item(known)) < 100_000);
+    }
+    let part =
+        |part: Value| json!({"model": "alpha", "max_tokens": 1, "messages": [{"role": "user", "content": [part]}]});
+    for part in [
+        part(json!({"type": "document_url", "document_url": "https://a.test/b.pdf"})),
+        part(json!({"type": "file", "file_id": "file-1"})),
+        part(json!({"type": "video", "video": ["https://a.test/1.jpg"]})),
+    ] {
+        assert_eq!(held("/v1/chat/completions", &part), CONTEXT + 2_000);
+    }
+    for name in ["data_sources", "extra_body", "cached_content"] {
+        let mut body = json!({"model": "alpha", "max_tokens": 1, "messages": []});
+        body[name] = json!([{"type": "azure_search"}]);
+        assert_eq!(held("/v1/chat/completions", &body), CONTEXT + 2_000, "{name}");
+    }
+}
+
+#[test]
+fn an_image_among_texts_to_embed_counts_as_an_image() {
+    for name in ["image", "image_url", "image_base64"] {
+        let part = json!({"type": name, name: "https://a.test/b.png"});
+        for input in [json!([part]), json!([{"content": [part]}])] {
+            let held = held("/v1/embeddings", &json!({"model": "embed", "input": input}));
+            assert!((900_000..1_000_000).contains(&held), "{name}: {held}");
         }
     }
 }

@@ -12,7 +12,13 @@ pub static CHAT: Dialect = Dialect {
     path: "/v1/chat/completions",
     family: Family::OpenAi,
     request: RequestRules {
-        prompt: &[("messages", PromptShape::Messages)],
+        prompt: &[
+            ("messages", PromptShape::Messages),
+            // Azure's, Gemini's: what is found or kept there is read as well.
+            ("data_sources", PromptShape::Unseen),
+            ("extra_body", PromptShape::Unseen),
+            ("cached_content", PromptShape::Unseen),
+        ],
         required: Some("messages"),
         default_model: None,
         not_read: &[
@@ -45,8 +51,11 @@ pub static CHAT: Dialect = Dialect {
             ("input_audio", PartKind::Audio),
             ("audio", PartKind::Audio),
             ("audio_url", PartKind::Audio),
+            ("document_url", PartKind::File),
             ("file", PartKind::File),
+            ("file_id", PartKind::File),
             ("input_file", PartKind::File),
+            ("video", PartKind::File),
             ("video_url", PartKind::File),
         ],
         caps: &["max_completion_tokens", "max_tokens"],

@@ -1,7 +1,7 @@
 //! `POST /v1/embeddings`.
 
 use super::reply::{Answer, Chunk, OutputCounter, is_list};
-use super::rules::{CapRule, Dialect, ErrorEvent, Family, Medium, PromptShape, ReplyRules, RequestRules};
+use super::rules::{CapRule, Dialect, ErrorEvent, Family, Medium, PartKind, PromptShape, ReplyRules, RequestRules};
 use super::seen::Seen;
 
 /// The dialect.
@@ -13,7 +13,13 @@ pub static EMBEDDINGS: Dialect = Dialect {
         required: Some("input"),
         default_model: None,
         not_read: &["dimensions", "encoding_format", "user"],
-        parts: &[],
+        // Some providers embed images as well.
+        parts: &[
+            ("image", PartKind::Image),
+            ("image_base64", PartKind::Image),
+            ("image_url", PartKind::Image),
+            ("video_url", PartKind::File),
+        ],
         caps: &[],
         cap: CapRule::Nothing,
         candidates: &[],

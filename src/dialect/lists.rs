@@ -2,15 +2,46 @@
 //!
 //! Invariant: linear in the text, and no memory of its own.
 
-use serde::Deserialize;
+use std::borrow::Cow;
+
 use serde::de::{Deserializer, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
+use super::members::members;
 use super::texts::{TextSink, walk};
+
+/// The type of an item that is only named.
+pub(super) const REFERENCE: &str = "item_reference";
+
+/// Shows `visit` every element of a list.
+///
+/// # Errors
+/// If it is no list, or cannot be read to its end.
+pub(super) fn each<'b>(json: &'b str, visit: impl FnMut(&'b RawValue)) -> Result<(), serde_json::Error> {
+    serde_json::Deserializer::from_str(json).deserialize_seq(Each(visit))
+}
+
+/// Whether an item of a list is only named: it says so, or has an id and nothing that makes it an item.
+pub(super) fn any_reference(json: &str) -> bool {
+    let is_reference = |element: &RawValue| {
+        let found = members(element.get(), ["type", "id", "content"])?;
+        let [kind, id, content] = found.map(|value| value.filter(|value| value.get() != "null"));
+        let Some(kind) = kind else { return Some(id.is_some() && content.is_none()) };
+        Some(serde_json::from_str::<Cow<'_, str>>(kind.get()).is_ok_and(|kind| kind == REFERENCE))
+    };
+    let mut any = false;
+    let read = each(json, |element| any |= is_reference(element).unwrap_or(false));
+    any && read.is_ok()
+}
 
 /// How many elements of a list are no numbers, but at least 1: a list of token ids is one prompt, like a text.
 pub(super) fn items(json: &str) -> u64 {
-    serde_json::from_str::<Items>(json).map_or(1, |items| items.0.max(1))
+    let mut items = 0;
+    let read = each(json, |element| {
+        let is_number = element.get().starts_with(|first: char| first == '-' || first.is_ascii_digit());
+        items += u64::from(!is_number);
+    });
+    if read.is_ok() { items.max(1) } else { 1 }
 }
 
 /// How many elements the lists in a piece of JSON have, however deep they stand.
@@ -21,28 +52,20 @@ pub(super) fn listed(json: &str) -> u64 {
     walk(json, &mut elements).map_or_else(|_| begins(), |()| elements.0)
 }
 
-struct Items(u64);
+struct Each<F>(F);
 
-impl<'de> Deserialize<'de> for Items {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Each;
-        impl<'de> Visitor<'de> for Each {
-            type Value = Items;
+impl<'de, F: FnMut(&'de RawValue)> Visitor<'de> for Each<F> {
+    type Value = ();
 
-            fn expecting(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-                f.write_str("a list")
-            }
+    fn expecting(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("a list")
+    }
 
-            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Items, A::Error> {
-                let mut items = 0;
-                while let Some(element) = list.next_element::<&RawValue>()? {
-                    let is_number = element.get().starts_with(|first: char| first == '-' || first.is_ascii_digit());
-                    items += u64::from(!is_number);
-                }
-                Ok(Items(items))
-            }
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut list: A) -> Result<(), A::Error> {
+        while let Some(element) = list.next_element()? {
+            (self.0)(element);
         }
-        deserializer.deserialize_seq(Each)
+        Ok(())
     }
 }
 

@@ -7,7 +7,7 @@
 use super::bad_request::{BadRequest, bad};
 use super::image::ImageRule;
 use super::json::{Member, Members};
-use super::lists::{items, listed};
+use super::lists::{REFERENCE, any_reference, items, listed};
 use super::parts::Block;
 use super::reading::Reading;
 use super::request::elements;
@@ -162,9 +162,12 @@ impl PromptSize {
                     })?;
                     reading.size.messages = reading.size.messages.saturating_add(messages);
                 }
-                Some(PromptShape::Input) => {
+                Some(shape @ (PromptShape::Input | PromptShape::Items)) => {
                     walk(json, &mut reading).map_err(|fault| unreadable(&member.name, &fault))?;
                     reading.size.messages = reading.size.messages.saturating_add(items(json));
+                    if shape == PromptShape::Items && any_reference(json) {
+                        reading.size.add_opaque([REFERENCE].into_iter(), REFERENCE);
+                    }
                 }
                 Some(PromptShape::Unseen) => {
                     reading.size.add_opaque(rules.prompt.iter().map(|(name, _)| *name), &member.name);

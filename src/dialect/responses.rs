@@ -18,7 +18,7 @@ pub static RESPONSES: Dialect = Dialect {
     family: Family::OpenAi,
     request: RequestRules {
         prompt: &[
-            ("input", PromptShape::Input),
+            ("input", PromptShape::Items),
             ("previous_response_id", PromptShape::Unseen),
             ("conversation", PromptShape::Unseen),
             ("prompt", PromptShape::Unseen),

@@ -123,6 +123,8 @@ pub enum PromptShape {
     Messages,
     /// A text, a list of texts, token ids, a list of lists of them, or a list of items.
     Input,
+    /// The same, but that an item may be the name of one that the provider keeps, whose size does not show.
+    Items,
     /// The name of something that the provider keeps, whose size does not show.
     Unseen,
 }

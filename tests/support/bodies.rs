@@ -14,8 +14,7 @@ use tollgate::dialect::rules::{PromptShape, RequestRules};
 use super::spelling::spelled;
 
 /// Members that are read in every dialect, whether its table names them or not.
-const EVERYWHERE: [&str; 9] =
-    ["model", "models", "provider", "stream", "stream_options", "service_tier", "tools", "functions", "prediction"];
+const EVERYWHERE: [&str; 7] = ["model", "stream", "stream_options", "service_tier", "tools", "functions", "prediction"];
 
 /// Options of a stream in which readers disagree on what is asked for.
 const TWICE: &str = r#"{"include_usage":true,"include_us\u0061ge":false}"#;
@@ -189,7 +188,7 @@ fn sensible(rules: &RequestRules, name: &str) -> BoxedStrategy<String> {
     match (name, shape) {
         (_, Some(PromptShape::Messages)) => messages().boxed(),
         (_, Some(PromptShape::Unseen)) => any_of(&["\"pr_1\"", "null"]),
-        (_, Some(PromptShape::Input)) => {
+        (_, Some(PromptShape::Input | PromptShape::Items)) => {
             let ids = list(numbers(), 4);
             prop_oneof![texts(), list(texts(), 3), ids, list(list(numbers(), 3), 3), messages(), list(json(), 3)]
                 .boxed()
