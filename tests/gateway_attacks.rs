@@ -113,3 +113,25 @@ fn an_image_among_texts_to_embed_counts_as_an_image() {
         }
     }
 }
+
+#[test]
+fn a_tool_of_the_providers_cannot_be_disguised() {
+    let tools = [
+        r#"{"type":"function","Type":"web_search"}"#,
+        r#"{"type":"function","type":"web_search"}"#,
+        r#"{"type":"function","t\u0079pe":"web_search"}"#,
+        r#"{"type":"web\u005fsearch"}"#,
+        r#"{"type":["function"]}"#,
+        r#"["function"]"#,
+    ];
+    for tool in tools {
+        for path in ["/v1/chat/completions", "/v1/responses", "/v1/messages"] {
+            let body = format!(r#"{{"model":"alpha","max_tokens":1,"messages":[],"input":"a","tools":[{tool}]}}"#);
+            let mut world = world(answers("{}"));
+            world.headers.insert("authorization".to_owned(), "Bearer key-plain".to_owned());
+            world.body = Ok(body.into_bytes());
+            let told = world.request("call-1", "POST", path);
+            assert!(told.status == 400 && world.sent.borrow().is_empty(), "{tool} on {path}: {}", told.text());
+        }
+    }
+}

@@ -40,16 +40,22 @@ pub(super) fn read_names(rules: &RequestRules) -> Vec<&'static str> {
 /// Checks the names of a request's members.
 pub(super) fn check(rules: &RequestRules, members: &Members<'_>) -> Result<(), BadRequest> {
     let read = read_names(rules);
-    if let Some(name) = members.repeated(&read) {
+    check_names(&read, members)?;
+    match unbounded(rules).find(|(name, _)| members.get(name).is_some()) {
+        Some((name, why)) => Err(unsupported(name, format!("`{name}` is not supported: {why}"))),
+        None => Ok(()),
+    }
+}
+
+/// Checks that each of the names that are read stands at most once, and no name that a reader could take for it.
+pub(super) fn check_names(read: &[&'static str], members: &Members<'_>) -> Result<(), BadRequest> {
+    if let Some(name) = members.repeated(read) {
         return Err(bad(name, format!("`{name}` stands more than once")));
     }
     // Some servers match names without regard to case, and would obey a field that we have not read.
     let is_lookalike = |name: &str| read.iter().any(|read| *read != name && folded(read).eq(folded(name)));
-    if let Some(member) = members.0.iter().find(|member| is_lookalike(&member.name)) {
-        return Err(bad(&member.name, format!("`{}` is not spelt as the API spells it", member.name)));
-    }
-    match unbounded(rules).find(|(name, _)| members.get(name).is_some()) {
-        Some((name, why)) => Err(unsupported(name, format!("`{name}` is not supported: {why}"))),
+    match members.0.iter().find(|member| is_lookalike(&member.name)) {
+        Some(member) => Err(bad(&member.name, format!("`{}` is not spelt as the API spells it", member.name))),
         None => Ok(()),
     }
 }

@@ -1,11 +1,10 @@
 //! Tools that the provider runs itself: each use costs a fee and reads the whole conversation again.
 
-use serde::Deserialize;
-use serde_json::value::RawValue;
-
 use super::bad_request::{BadRequest, bad, shown, unsupported};
 use super::edit::{Edit, insert_member};
 use super::json::{Members, object};
+use super::lists::each;
+use super::refused::check_names;
 use super::request::Allowances;
 use super::rules::RequestRules;
 
@@ -23,14 +22,6 @@ pub struct ToolUse {
     pub edit: Option<Edit>,
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default, bound(deserialize = "'de: 'b"))]
-struct Tool<'b> {
-    #[serde(rename = "type")]
-    kind: Option<&'b RawValue>,
-    max_uses: Option<&'b RawValue>,
-}
-
 impl ToolUse {
     /// Reads `tools`.
     ///
@@ -43,33 +34,19 @@ impl ToolUse {
         allowed: &Allowances,
     ) -> Result<Self, BadRequest> {
         let Some(tools) = members.get("tools") else { return Ok(Self::default()) };
-        let list = serde_json::from_str::<Vec<&RawValue>>(tools.value.get())
-            .map_err(|_| bad("tools", format!("`tools` is {}, want a list of tools", shown(tools))))?;
-        let mut uses = Some(0_u64);
-        let (mut any, mut described) = (false, 0_u64);
-        for (place, raw) in list.iter().enumerate() {
-            let Some(tool) = object::<Tool<'_>>(raw.get()) else {
-                return Err(bad(&format!("tools[{place}]"), format!("`tools[{place}]` is no object")));
-            };
-            let kind = tool.kind.map_or("\"function\"", RawValue::get);
-            let kind = serde_json::from_str::<String>(kind).unwrap_or_default();
-            if matches!(kind.as_str(), "function" | "custom") {
-                continue;
+        let mut tally = Tally { place: 0, uses: Some(0), any: false, described: 0 };
+        let mut fault = None;
+        let read = each(tools.value.get(), |raw| {
+            if fault.is_none() {
+                fault = tally.take(raw.get(), rules, allowed).err();
             }
-            described = described.saturating_add(1);
-            if rules.client_tools.iter().any(|begin| kind.starts_with(begin)) {
-                continue;
-            }
-            if !allowed.provider_tools.contains(&kind) {
-                let shown: String = kind.chars().take(40).collect();
-                let message = format!("the tool `{shown}`, which the provider runs, is not allowed here");
-                return Err(unsupported(&format!("tools[{place}].type"), message));
-            }
-            any = true;
-            let own = tool.max_uses.and_then(|uses| uses.get().parse::<u64>().ok());
-            uses = uses.zip(own).map(|(all, own)| all.saturating_add(own));
+        });
+        read.map_err(|_| bad("tools", format!("`tools` is {}, want a list of tools", shown(tools))))?;
+        if let Some(fault) = fault {
+            return Err(fault);
         }
-        let own_words = if list.is_empty() { 0 } else { rules.tools_tokens };
+        let Tally { place, uses, any, described } = tally;
+        let own_words = if place == 0 { 0 } else { rules.tools_tokens };
         let tokens = described.saturating_mul(DESCRIBED_TOKENS).saturating_add(own_words);
         let max = allowed.tool_calls_max;
         let (calls, edit) = match (any, rules.tool_calls_cap) {
@@ -78,6 +55,47 @@ impl ToolUse {
             (true, None) => (bounded_by_themselves(uses, max)?, None),
         };
         Ok(Self { calls, tokens, edit })
+    }
+}
+
+/// What the tools of a request come to so far.
+struct Tally {
+    /// How many there were.
+    place: u64,
+    /// How often those that the provider runs may be used, if each has said so.
+    uses: Option<u64>,
+    /// Whether the provider runs one.
+    any: bool,
+    /// How many the provider describes itself.
+    described: u64,
+}
+
+impl Tally {
+    fn take(&mut self, json: &str, rules: &RequestRules, allowed: &Allowances) -> Result<(), BadRequest> {
+        let place = self.place;
+        self.place += 1;
+        let Some(tool) = object::<Members<'_>>(json) else {
+            return Err(bad(&format!("tools[{place}]"), format!("`tools[{place}]` is no object")));
+        };
+        check_names(&["type", "max_uses"], &tool)?;
+        let kind = tool.get("type").map_or("\"function\"", |kind| kind.value.get());
+        let kind = serde_json::from_str::<String>(kind).unwrap_or_default();
+        if matches!(kind.as_str(), "function" | "custom") {
+            return Ok(());
+        }
+        self.described = self.described.saturating_add(1);
+        if rules.client_tools.iter().any(|begin| kind.starts_with(begin)) {
+            return Ok(());
+        }
+        if !allowed.provider_tools.contains(&kind) {
+            let shown: String = kind.chars().take(40).collect();
+            let message = format!("the tool `{shown}`, which the provider runs, is not allowed here");
+            return Err(unsupported(&format!("tools[{place}].type"), message));
+        }
+        self.any = true;
+        let own = tool.get("max_uses").and_then(|uses| uses.value.get().parse::<u64>().ok());
+        self.uses = self.uses.zip(own).map(|(all, own)| all.saturating_add(own));
+        Ok(())
     }
 }
 
