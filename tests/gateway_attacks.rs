@@ -135,3 +135,50 @@ fn a_tool_of_the_providers_cannot_be_disguised() {
         }
     }
 }
+
+/// What was charged of money, and whether the usage was beyond belief.
+fn charged(model: &Value, body: &Value, answer: &Value) -> (u64, bool) {
+    let mut written = Written::good();
+    written.0.get_mut("MODELS").unwrap()["alpha"] = model.clone();
+    let mut world = World { policy: written.read(), upstream: answers(&answer.to_string()), ..World::new() };
+    let told = call(&mut world, "/v1/chat/completions", body);
+    assert_eq!(told.status, 200, "{}", told.text());
+    let log = world.log.borrow();
+    (log[0]["charged"]["usd"].as_u64().unwrap(), log[0]["implausible"] == true)
+}
+
+#[test]
+fn no_count_of_a_provider_can_lock_a_caller_out_for_years() {
+    let ask = json!({"model": "alpha", "max_tokens": 10, "messages": []});
+    let answer = |usage: Value| json!({"choices": [], "usage": usage});
+    let searching = json!({"input": "0", "output": "0", "per_tool_call": "0.01", "max_output": 10, "context": 100});
+    let said =
+        |queries: u64| answer(json!({"prompt_tokens": 1, "completion_tokens": 1, "num_search_queries": queries}));
+    assert_eq!(charged(&searching, &ask, &said(30)), (300_000_000, false));
+    assert_eq!(charged(&searching, &ask, &said(u64::MAX)), (10_000_000_000, true));
+    let hearing = json!({"input": "0", "output": "0", "per_minute": "0.006", "max_output": 10, "context": 100});
+    let said =
+        |seconds: u64| answer(json!({"prompt_tokens": 1, "completion_tokens": 1, "prompt_audio_seconds": seconds}));
+    assert_eq!(charged(&hearing, &ask, &said(90)), (9_000_000, false));
+    assert_eq!(charged(&hearing, &ask, &said(u64::MAX)), (8_640_000_000, true));
+}
+
+#[test]
+fn a_cheaper_tier_is_charged_only_where_the_provider_says_so() {
+    let model = json!({"input": "1", "output": "1", "flex_percent": 50, "priority_percent": 200, "max_output": 10});
+    let ask = |tier: &str| json!({"model": "alpha", "max_tokens": 10, "service_tier": tier, "messages": []});
+    let usage = json!({"prompt_tokens": 50, "completion_tokens": 10});
+    let said = |tier: Value| json!({"choices": [], "usage": usage, "service_tier": tier});
+    for (asked, answered, want) in [
+        ("flex", json!("flex"), 30_000),
+        ("flex", json!("default"), 60_000),
+        ("flex", Value::Null, 60_000),
+        ("flex", json!("turbo"), 60_000),
+        ("priority", Value::Null, 120_000),
+        ("priority", json!("default"), 60_000),
+        ("auto", json!("priority"), 120_000),
+        ("auto", json!("turbo"), 60_000),
+    ] {
+        assert_eq!(charged(&model, &ask(asked), &said(answered.clone())).0, want, "{asked}, answered {answered}");
+    }
+}

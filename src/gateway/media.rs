@@ -20,6 +20,11 @@ const MS_PER_SOUND_TOKEN: u64 = 100;
 /// an image of which the shorter side is scaled to 512 can have (16, at sides of 16 to 1), and 6,240 for high fidelity
 /// ("Images and vision", "gpt-image" input).
 const EDITED_IMAGE: u64 = 65 + 16 * 129 + 6_240;
+/// The most uses of the provider's own tools that are believed of a call that did not bound them itself: the longest known
+/// researches come to a few hundred.
+const TOOL_CALLS_BELIEVED: u64 = 1_000;
+/// The longest sound that is believed of one call, in milliseconds: a day. A body of 25 MB is one at 2.4 kbit/s.
+const SOUND_BELIEVED: u64 = 86_400_000;
 
 /// The prices that a request is charged by.
 ///
@@ -91,6 +96,18 @@ pub(super) fn bound(request: &Request<'_>, price: &Price, bound: Quantities) -> 
         Medium::Transcript(_) => {
             Quantities { audio_input: tokens_of_files(request).min(bound.input), audio_ms: sound_ms(request), ..bound }
         }
+    }
+}
+
+/// What is believed of what is known of a call that can take `ceiling` at most. Uses of tools and sound have no ceiling in
+/// its request; one bogus figure must not lock a caller out for years all the same.
+pub(super) fn believed(ceiling: &Quantities, known: &Quantities) -> Quantities {
+    Quantities {
+        input: known.input.min(ceiling.input),
+        output: known.output.min(ceiling.output),
+        tool_calls: known.tool_calls.min(ceiling.tool_calls.max(TOOL_CALLS_BELIEVED)),
+        audio_ms: known.audio_ms.min(ceiling.audio_ms.max(SOUND_BELIEVED)),
+        ..*known
     }
 }
 

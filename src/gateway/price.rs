@@ -174,9 +174,8 @@ impl<'p> Priced<'p> {
             known.output = known.output.max(seen);
         }
         let (known, is_known) = media::taken(*medium, price, bound, known, said);
-        let believed =
-            Quantities { input: known.input.min(ceiling.input), output: known.output.min(ceiling.output), ..known };
-        let tier = all.tier().unwrap_or(*tier);
+        let believed = media::believed(ceiling, &known);
+        let tier = all.tier().unwrap_or_else(|| price.tiers.unless_cheaper(*tier));
         let own = price.cost(&believed, tier);
         let most = price.estimate(ceiling, tier).0.usd;
         let reported = all.reported_cost().map(|cost| cost.min(most));

@@ -144,7 +144,7 @@ impl Price {
             long_context: self.long_context.map(LongContext::without_discount),
             ..*self
         };
-        let tier = if price.tiers.percent(tier) < price.tiers.percent(Tier::Standard) { Tier::Standard } else { tier };
+        let tier = price.tiers.unless_cheaper(tier);
         let nothing = Tokens(0);
         let plain = Quantities {
             cached_input: nothing,

@@ -56,6 +56,13 @@ impl Tiers {
         stated.unwrap_or(100)
     }
 
+    /// A tier that was asked for, unless it is cheaper than the standard one: a discount that a provider has not said that it
+    /// gives is not counted on.
+    #[must_use]
+    pub fn unless_cheaper(&self, tier: Tier) -> Tier {
+        if self.percent(tier) < self.percent(Tier::Standard) { Tier::Standard } else { tier }
+    }
+
     /// Whether a request may ask for a tier: its price is known, or is not above the standard one.
     #[must_use]
     pub fn has_price(&self, tier: Tier) -> bool {
