@@ -2,8 +2,9 @@
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test that cannot go on has failed")]
 
 use serde_json::{Value, json};
-use support::flow::answers;
+use support::flow::{answers, ended};
 use support::policy::Written;
+use support::stream::Turn;
 use support::world::{Told, Upstream, World};
 
 mod support {
@@ -181,4 +182,42 @@ fn a_cheaper_tier_is_charged_only_where_the_provider_says_so() {
     ] {
         assert_eq!(charged(&model, &ask(asked), &said(answered.clone())).0, want, "{asked}, answered {answered}");
     }
+}
+
+fn turns(text: &str) -> Upstream {
+    let headers = vec![("content-type", "text/event-stream")];
+    Upstream::Answers { status: 200, headers, turns: text.split_inclusive("\n\n").map(Turn::text).collect() }
+}
+
+/// How the hold of a stream of Anthropic's ends that has these events.
+fn streamed(events: &[Value]) -> (u16, Vec<String>, String) {
+    let event = |event: &Value| format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap());
+    let mut world = world(turns(&events.iter().map(event).collect::<String>()));
+    let body =
+        json!({"model": "claude", "max_tokens": 50, "stream": true, "messages": [{"role": "user", "content": "a"}]});
+    let told = call(&mut world, "/v1/messages", &body);
+    (told.status, ended(&world, "call-1"), told.text())
+}
+
+#[test]
+fn a_stream_of_anthropics_that_fails_before_any_output_costs_nothing() {
+    let start = json!({"type": "message_start", "message": {"usage": {"input_tokens": 10, "output_tokens": 1}}});
+    let block = json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}});
+    let overloaded = json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}});
+    let text = json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "Volga"}});
+    let (status, ended, _) = streamed(&[overloaded.clone()]);
+    assert_eq!((status, ended), (502, vec!["release".to_owned()]));
+    for events in [vec![&start, &overloaded], vec![&start, &block, &overloaded], vec![&start, &block]] {
+        let events: Vec<Value> = events.into_iter().cloned().collect();
+        let (status, ended, text) = streamed(&events);
+        assert_eq!((status, ended), (200, vec!["release".to_owned()]), "{text}");
+        assert!(text.contains("event: error\n"), "{text}");
+    }
+    let (_, ended, _) = streamed(&[start.clone(), block.clone(), text, overloaded.clone()]);
+    assert_eq!(ended, ["settle at least 12000"]);
+    // What is written without a delta is output too: thoughts that the provider hides, what its tools have found.
+    let hidden = json!({"type": "redacted_thinking", "data": "abcdefghi"});
+    let block = json!({"type": "content_block_start", "index": 0, "content_block": hidden});
+    let (_, ended, _) = streamed(&[start, block, overloaded]);
+    assert_eq!(ended, ["settle at least 13000"]);
 }

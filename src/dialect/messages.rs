@@ -1,6 +1,9 @@
 //! `POST /v1/messages` and `/v1/messages/count_tokens`, Anthropic's dialect: what is read from a cache is no part of
 //! the input that it counts, and a stream says its usage in two parts.
 
+use serde_json::value::RawValue;
+
+use super::members::members;
 use super::reply::{Answer, Chunk, OutputCounter, is_list, output_in};
 use super::rules::{CapRule, Dialect, ErrorEvent, Family, Medium, PartKind, PromptShape, ReplyRules, RequestRules};
 use super::seen::Seen;
@@ -79,11 +82,21 @@ fn whole(answer: &Answer<'_>, counter: &mut OutputCounter) -> Option<Seen> {
 
 fn event(answer: &Answer<'_>, counter: &mut OutputCounter, chunk: &mut Chunk) {
     match answer.kind().unwrap_or_default().as_ref() {
+        // Hidden thoughts and the names of tools come in no delta.
+        "content_block_start" if !is_tool_result(answer.content_block) => {
+            chunk.seen.add(output_in(answer.content_block, counter));
+        }
         "content_block_delta" => chunk.seen.add(output_in(answer.delta, counter)),
         "message_stop" => chunk.done = true,
         "error" => chunk.error = true,
         _ => {}
     }
+}
+
+/// Whether a block is what a tool of the provider's has answered, which the model reads.
+fn is_tool_result(block: Option<&RawValue>) -> bool {
+    let kind = block.and_then(|block| members(block.get(), ["type"])).and_then(|[kind]| kind);
+    kind.is_some_and(|kind| kind.get().ends_with("_tool_result\""))
 }
 
 fn whole_count(answer: &Answer<'_>, _: &mut OutputCounter) -> Option<Seen> {

@@ -19,6 +19,7 @@ pub struct Answer<'b> {
     pub(super) choices: Option<&'b RawValue>,
     pub(super) output: Option<&'b RawValue>,
     pub(super) content: Option<&'b RawValue>,
+    pub(super) content_block: Option<&'b RawValue>,
     pub(super) data: Option<&'b RawValue>,
     pub(super) delta: Option<&'b RawValue>,
     pub(super) results: Option<&'b RawValue>,
@@ -32,12 +33,13 @@ pub struct Answer<'b> {
 impl<'b> Answer<'b> {
     /// Reads the members of an object; `None` if it is none.
     fn read(json: &'b str) -> Option<Self> {
-        const NAMES: [&str; 18] = [
+        const NAMES: [&str; 19] = [
             "error",
             "type",
             "choices",
             "output",
             "content",
+            "content_block",
             "data",
             "delta",
             "results",
@@ -52,7 +54,7 @@ impl<'b> Answer<'b> {
             "result",
             "service_tier",
         ];
-        let [error, kind, choices, output, content, data, delta, results, text, duration, rest @ ..] =
+        let [error, kind, choices, output, content, content_block, data, delta, results, text, duration, rest @ ..] =
             members(json, NAMES)?;
         let [input_tokens, status, places @ ..] = rest;
         let [usage, x_groq, response, message, result, service_tier] = places;
@@ -63,6 +65,7 @@ impl<'b> Answer<'b> {
             choices,
             output,
             content,
+            content_block,
             data,
             delta,
             results,

@@ -188,7 +188,8 @@ impl<B: Body> Relay<'_, B> {
     /// A stream that failed before any output costs nothing; everything else what is known or was seen.
     fn ending(&self, stop: Stop) -> Ending {
         let failed = matches!(stop, Stop::Short | Stop::Silent) || self.meter.stage() == Stage::Failed;
-        if failed && !self.meter.seen().any() && self.meter.usage().is_none() {
+        let has_used = self.meter.usage().is_some_and(|usage| !usage.is_opening());
+        if failed && !self.meter.seen().any() && !has_used {
             // After a time-out the provider may have worked, so the day's count stays.
             return Ending::Release { give_back: stop != Stop::Silent };
         }

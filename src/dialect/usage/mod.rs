@@ -53,6 +53,8 @@ pub struct Usage {
     /// In billionths of a dollar.
     cost: Option<Count>,
     names: Names,
+    /// It is that of a call which has only begun.
+    opening: bool,
 }
 
 /// Whose names were used.
@@ -100,6 +102,7 @@ impl Usage {
                 openai: self.names.openai || later.names.openai,
                 anthropic: self.names.anthropic || later.names.anthropic,
             },
+            opening: self.opening && later.opening,
         }
     }
 
@@ -165,6 +168,12 @@ impl Usage {
     }
 
     /// The same with a tier, if it has none.
+    /// Whether it is only what a provider says before it has written anything: if the call then fails, that is no cost.
+    #[must_use]
+    pub fn is_opening(&self) -> bool {
+        self.opening
+    }
+
     fn or_tier(self, tier: Option<Tier>) -> Self {
         Self { service_tier: self.service_tier.or(tier), ..self }
     }

@@ -28,8 +28,9 @@ impl UsagePlaces<'_> {
     #[must_use]
     pub fn find(&self) -> Option<Usage> {
         let found = said(self.usage).or_else(|| {
-            let outer = [self.response, self.message, self.result, self.x_groq];
-            outer.into_iter().flatten().find_map(nested)
+            let opening = || Some(Usage { opening: true, ..nested(self.message?)? });
+            let later = || [self.result, self.x_groq].into_iter().flatten().find_map(nested);
+            self.response.and_then(nested).or_else(opening).or_else(later)
         })?;
         Some(found.or_tier(read::tier(self.service_tier)))
     }
