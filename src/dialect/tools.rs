@@ -77,7 +77,10 @@ impl Tally {
         let Some(tool) = object::<Members<'_>>(json) else {
             return Err(bad(&format!("tools[{place}]"), format!("`tools[{place}]` is no object")));
         };
-        check_names(&["type", "max_uses"], &tool)?;
+        check_names(&["type", "max_uses"], &tool).map_err(|fault| {
+            let param = fault.param.map(|name| format!("tools[{place}].{name}"));
+            BadRequest { param, ..fault }
+        })?;
         let kind = tool.get("type").map_or("\"function\"", |kind| kind.value.get());
         let kind = serde_json::from_str::<String>(kind).unwrap_or_default();
         if matches!(kind.as_str(), "function" | "custom") {
