@@ -244,7 +244,7 @@ fn what_decides_stands_once_and_is_spelt_right() {
 fn enough_of_every_dialects_bodies_are_requests() {
     let mut runner = TestRunner::deterministic();
     let mut accepted = [(0, 0); DIALECTS.len()];
-    for _ in 0..100 * DIALECTS.len() {
+    for _ in 0..300 * DIALECTS.len() {
         let (place, body) = bodies().new_tree(&mut runner).unwrap().current();
         let is_read = check(DIALECTS[place], &body.0, 100, true, true).unwrap();
         accepted[place] = (accepted[place].0 + usize::from(is_read), accepted[place].1 + 1);

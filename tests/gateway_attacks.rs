@@ -50,7 +50,9 @@ fn held(path: &str, body: &Value) -> u64 {
     let mut world = world(answers("{}"));
     let told = call(&mut world, path, body);
     let log = world.log.borrow();
-    log[0]["held"]["usd"].as_u64().unwrap_or_else(|| panic!("{body}: {} {}", told.status, told.text()))
+    let held = log[0]["held"]["usd"].as_u64();
+    assert!(held.is_some(), "{body}: {} {}", told.status, told.text());
+    held.unwrap()
 }
 
 #[test]
@@ -205,7 +207,7 @@ fn a_stream_of_anthropics_that_fails_before_any_output_costs_nothing() {
     let block = json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}});
     let overloaded = json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}});
     let text = json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "Volga"}});
-    let (status, ended, _) = streamed(&[overloaded.clone()]);
+    let (status, ended, _) = streamed(std::slice::from_ref(&overloaded));
     assert_eq!((status, ended), (502, vec!["release".to_owned()]));
     for events in [vec![&start, &overloaded], vec![&start, &block, &overloaded], vec![&start, &block]] {
         let events: Vec<Value> = events.into_iter().cloned().collect();
@@ -220,4 +222,53 @@ fn a_stream_of_anthropics_that_fails_before_any_output_costs_nothing() {
     let block = json!({"type": "content_block_start", "index": 0, "content_block": hidden});
     let (_, ended, _) = streamed(&[start, block, overloaded]);
     assert_eq!(ended, ["settle at least 13000"]);
+}
+
+#[test]
+fn a_header_cannot_ask_anthropic_for_what_is_not_held() {
+    let sent = |asked: &str, listed: Value| {
+        let mut world = world(answers(r#"{"content":[],"usage":{"input_tokens":1,"output_tokens":1}}"#));
+        let mut written = Written::good();
+        let anthropic = json!({
+            "base_url": "https://ant.test/v1", "secret": "LLM_API_KEY", "kind": "anthropic", "request_headers": listed,
+        });
+        written.0.get_mut("UPSTREAMS").unwrap()["anthropic"] = anthropic;
+        written.0.get_mut("MODELS").unwrap()["alpha"]["upstream"] = json!("anthropic");
+        world.policy = written.read();
+        world.headers.insert("anthropic-beta".to_owned(), asked.to_owned());
+        let told = call(&mut world, "/v1/messages", &json!({"model": "alpha", "max_tokens": 1, "messages": []}));
+        assert_eq!(told.status, 200, "{}", told.text());
+        let request = world.sent.borrow()[0].clone();
+        let betas = request.headers.into_iter().filter(|(name, _)| name == "anthropic-beta");
+        betas.map(|(_, value)| value).collect::<Vec<_>>()
+    };
+    let asked =
+        "context-1m-2025-08-07, claude-code-20250219,interleaved-thinking-2025-05-14,é, inline-tools-2026-09-15";
+    assert_eq!(sent(asked, json!([])), ["claude-code-20250219,interleaved-thinking-2025-05-14"]);
+    assert_eq!(sent(asked, json!(["anthropic-beta"])), [asked]);
+    assert_eq!(sent("context-1m-2025-08-07", json!([])), [""; 0]);
+}
+
+#[test]
+fn thoughts_beyond_the_output_cap_are_held_and_no_conversation_is_made_shorter() {
+    let ask = |more: Value| {
+        let mut body = json!({"model": "claude", "max_tokens": 300, "messages": []});
+        body.as_object_mut().unwrap().append(&mut more.as_object().unwrap().clone());
+        body
+    };
+    let thinking = |budget: u64| ask(json!({"thinking": {"type": "enabled", "budget_tokens": budget}}));
+    // The plan lowers the cap to 200.
+    assert_eq!(held("/v1/messages", &thinking(100)), 200_000);
+    assert_eq!(held("/v1/messages", &thinking(250)), 450_000);
+    assert_eq!(held("/v1/messages", &ask(json!({"thinking": {"type": "adaptive"}}))), 200_000);
+    let edits = |kind: &str| json!({"context_management": {"edits": [{"type": kind}]}});
+    assert_eq!(held("/v1/messages", &ask(edits("clear_tool_uses_20250919"))), 200_000);
+    for more in [edits("compact_20260112"), json!({"context_management": {"edits": 1}}), json!({"compaction": {}})] {
+        let told = call(&mut world(answers("{}")), "/v1/messages", &ask(more));
+        assert_eq!((told.status, told.code().as_str()), (400, "unsupported_parameter"), "{}", told.text());
+    }
+    let told = call(&mut world(answers("{}")), "/v1/messages", &ask(json!({"thinking": {"budget_tokens": "many"}})));
+    assert_eq!(told.status, 400, "{}", told.text());
+    let body = json!({"model": "alpha", "input": "a", "context_management": [{"type": "compaction"}]});
+    assert_eq!(call(&mut world(answers("{}")), "/v1/responses", &body).code(), "unsupported_parameter");
 }

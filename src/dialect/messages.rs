@@ -3,13 +3,19 @@
 
 use serde_json::value::RawValue;
 
-use super::members::members;
+use super::bad_request::{BadRequest, bad, unsupported};
+use super::json::Members;
+use super::lists::each;
+use super::members::members as find;
 use super::reply::{Answer, Chunk, OutputCounter, is_list, output_in};
 use super::rules::{CapRule, Dialect, ErrorEvent, Family, Medium, PartKind, PromptShape, ReplyRules, RequestRules};
 use super::seen::Seen;
+use crate::limit::Tokens;
+use crate::pricing::Quantities;
 
 /// The members with the prompt.
-const PROMPT: [(&str, PromptShape); 2] = [("messages", PromptShape::Messages), ("system", PromptShape::Input)];
+const PROMPT: [(&str, PromptShape); 3] =
+    [("messages", PromptShape::Messages), ("system", PromptShape::Input), ("thread", PromptShape::Unseen)];
 const NOT_READ: [&str; 10] = [
     "cache_control",
     "context_management",
@@ -23,8 +29,11 @@ const NOT_READ: [&str; 10] = [
     "top_p",
 ];
 const PARTS: [(&str, PartKind); 1] = [("source", PartKind::Source)];
-const DECISIVE: [&str; 2] = ["service_tier", "tools"];
-const UNBOUNDED: [(&str, &str); 4] = [
+const DECISIVE: [&str; 4] = ["context_management", "service_tier", "thinking", "tools"];
+/// Why nothing is made shorter by the provider.
+const COMPACTION: &str = "making a conversation shorter is charged beside what the answer says that it used";
+const UNBOUNDED: [(&str, &str); 5] = [
+    ("compaction", COMPACTION),
     ("mcp_servers", "what its tools answer is read as input, which no limit here can see before"),
     ("container", "the provider's containers are charged by time, which no limit here can see before"),
     ("speed", "a faster answer is charged at a price of its own, which no limit here knows"),
@@ -56,7 +65,7 @@ pub static MESSAGES: Dialect = Dialect {
         client_tools: &CLIENT_TOOLS,
         tools_tokens: TOOLS_TOKENS,
         free: false,
-        extra: None,
+        extra: Some(thoughts),
         medium: Medium::Text,
     },
     reply: ReplyRules { whole, event, raw: false, error_event: ErrorEvent::Anthropic, has_usage: true },
@@ -66,7 +75,7 @@ pub static MESSAGES: Dialect = Dialect {
 pub static COUNT_TOKENS: Dialect = Dialect {
     path: "/v1/messages/count_tokens",
     family: Family::Anthropic,
-    request: RequestRules { caps: &[], cap: CapRule::Nothing, free: true, ..MESSAGES.request },
+    request: RequestRules { caps: &[], cap: CapRule::Nothing, free: true, extra: None, ..MESSAGES.request },
     reply: ReplyRules {
         whole: whole_count,
         event: no_event,
@@ -75,6 +84,36 @@ pub static COUNT_TOKENS: Dialect = Dialect {
         has_usage: false,
     },
 };
+
+/// The tokens of thought that are asked for, which can be more than the output cap where thoughts and tools take turns.
+fn thoughts(members: &Members<'_>) -> Result<Quantities, BadRequest> {
+    check_edits(members)?;
+    let budget = members.get("thinking").and_then(|thinking| find(thinking.value.get(), ["budget_tokens"]));
+    let Some(budget) = budget.and_then(|[budget]| budget).filter(|budget| budget.get() != "null") else {
+        return Ok(Quantities::default());
+    };
+    let tokens = budget.get().parse().map_err(|_| {
+        let shown: String = budget.get().chars().take(40).collect();
+        bad("thinking.budget_tokens", format!("`budget_tokens` is {shown}, want a whole number"))
+    })?;
+    Ok(Quantities { reasoning: Tokens(tokens), ..Quantities::default() })
+}
+
+/// Of what may be done to a conversation, leaving something out is free.
+fn check_edits(members: &Members<'_>) -> Result<(), BadRequest> {
+    const NAME: &str = "context_management";
+    let edits = members.get(NAME).and_then(|management| find(management.value.get(), ["edits"]));
+    let Some([Some(edits)]) = edits else { return Ok(()) };
+    let mut only_clears = true;
+    let read = each(edits.get(), |edit| {
+        let kind = find(edit.get(), ["type"]).and_then(|[kind]| serde_json::from_str::<String>(kind?.get()).ok());
+        only_clears &= kind.is_some_and(|kind| kind.starts_with("clear_"));
+    });
+    if read.is_ok() && only_clears {
+        return Ok(());
+    }
+    Err(unsupported(NAME, format!("`{NAME}` may have edits called `clear_…` only: {COMPACTION}")))
+}
 
 fn whole(answer: &Answer<'_>, counter: &mut OutputCounter) -> Option<Seen> {
     is_list(answer.content).then(|| output_in(answer.content, counter))
@@ -95,7 +134,7 @@ fn event(answer: &Answer<'_>, counter: &mut OutputCounter, chunk: &mut Chunk) {
 
 /// Whether a block is what a tool of the provider's has answered, which the model reads.
 fn is_tool_result(block: Option<&RawValue>) -> bool {
-    let kind = block.and_then(|block| members(block.get(), ["type"])).and_then(|[kind]| kind);
+    let kind = block.and_then(|block| find(block.get(), ["type"])).and_then(|[kind]| kind);
     kind.is_some_and(|kind| kind.get().ends_with("_tool_result\""))
 }
 

@@ -58,7 +58,10 @@ pub static RESPONSES: Dialect = Dialect {
         each_prompt_answered: false,
         asks_for_usage: false,
         decisive: &["background", "instructions", "max_tool_calls", "service_tier", "tools"],
-        unbounded: &[],
+        unbounded: &[(
+            "context_management",
+            "making a conversation shorter reads it once more, which no limit here can see before",
+        )],
         tool_calls_cap: Some("max_tool_calls"),
         client_tools: &[],
         tools_tokens: 0,

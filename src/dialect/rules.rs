@@ -85,7 +85,7 @@ pub struct RequestRules {
     /// Whether the provider makes no charge.
     pub free: bool,
     /// What else the call takes (characters, images, sound), and what else has to be checked. Its `output` is what every
-    /// answer may have beyond its cap.
+    /// answer may have beyond its cap, and its `reasoning` what is beyond it where it is not below it.
     pub extra: Option<Reader<Quantities>>,
     /// What it is about beside text.
     pub medium: Medium,

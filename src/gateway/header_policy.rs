@@ -13,21 +13,40 @@ const REQUEST: [&str; 6] =
 /// The header with the version of Anthropic's API, and the one that its clients send.
 const VERSION: &str = "anthropic-version";
 const VERSION_DEFAULT: &str = "2023-06-01";
-/// Request headers that pass to Anthropic.
-const ANTHROPIC_REQUEST: [&str; 2] = [VERSION, "anthropic-beta"];
+/// The header that asks Anthropic for what its API does not do for everybody.
+const BETA: &str = "anthropic-beta";
+/// What of it passes, without its date: it changes neither what a token costs nor what is read and written beyond what the
+/// request shows. Others do, such as a longer context, tools inside of messages, or a faster answer.
+const BETAS: [&str; 19] = [
+    "advanced-tool-use",
+    "claude-code",
+    "computer-use",
+    "context-management",
+    "effort",
+    "extended-cache-ttl",
+    "files-api",
+    "fine-grained-tool-streaming",
+    "interleaved-thinking",
+    "model-context-window-exceeded",
+    "output-128k",
+    "pdfs",
+    "prompt-caching",
+    "structured-outputs",
+    "task-budgets",
+    "thinking-display-updates",
+    "thinking-token-count",
+    "token-counting",
+    "token-efficient-tools",
+];
 /// Reply headers that pass as they are.
 const REPLY: [&str; 4] = ["cache-control", "openai-model", "openai-processing-ms", "openai-version"];
 /// The headers of a call to an upstream.
 #[must_use]
 pub fn request_headers(upstream: &Upstream, header: impl Fn(&str) -> Option<String>) -> Vec<(String, String)> {
     let listed = upstream.request_headers.iter().map(String::as_str).filter(|name| may_pass(name));
-    let own: &[&str] = if upstream.family() == Family::Anthropic { &ANTHROPIC_REQUEST } else { &[] };
-    let names = REQUEST.into_iter().chain(own.iter().copied()).chain(listed);
-    let passing = names.filter_map(|name| {
-        // Without a version the provider answers nothing.
-        let default = (name == VERSION).then(|| VERSION_DEFAULT.to_owned());
-        Some((name.to_owned(), header(name).or(default)?))
-    });
+    let names = REQUEST.into_iter().chain(listed);
+    let passing = names.filter_map(|name| Some((name.to_owned(), header(name)?)));
+    let of_anthropic = (upstream.family() == Family::Anthropic).then(|| anthropic_headers(upstream, &header));
     let set = [("accept-encoding", "identity")];
     let credential = upstream.key.iter().map(|key| match upstream.kind {
         UpstreamKind::OpenAi | UpstreamKind::WorkersAi { .. } => {
@@ -36,7 +55,26 @@ pub fn request_headers(upstream: &Upstream, header: impl Fn(&str) -> Option<Stri
         UpstreamKind::Azure { .. } => ("api-key".to_owned(), key.0.clone()),
         UpstreamKind::Anthropic => ("x-api-key".to_owned(), key.0.clone()),
     });
+    let passing = passing.chain(of_anthropic.into_iter().flatten());
     passing.chain(set.map(|(name, value)| (name.to_owned(), value.to_owned()))).chain(credential).collect()
+}
+
+/// The headers that only Anthropic knows. What the policy lists passes as it is.
+fn anthropic_headers(upstream: &Upstream, header: impl Fn(&str) -> Option<String>) -> Vec<(String, String)> {
+    // Without a version the provider answers nothing.
+    let version = Some(header(VERSION).unwrap_or_else(|| VERSION_DEFAULT.to_owned()));
+    let betas = header(BETA).and_then(|asked| known_betas(&asked));
+    let is_listed = |name: &str| upstream.request_headers.iter().any(|listed| listed == name);
+    let own = [(VERSION, version), (BETA, betas)].into_iter().filter(|(name, _)| !is_listed(name));
+    own.filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+}
+
+/// Those of the features that may be asked for; `None` if there are none.
+fn known_betas(asked: &str) -> Option<String> {
+    let is_date = |letter: char| letter.is_ascii_digit() || letter == '-';
+    let is_known = |feature: &&str| BETAS.contains(&feature.trim_end_matches(is_date));
+    let known: Vec<&str> = asked.split(',').map(str::trim).filter(is_known).collect();
+    (!known.is_empty()).then(|| known.join(","))
 }
 
 /// The headers of an answer that come from the upstream's.

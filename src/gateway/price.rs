@@ -86,8 +86,9 @@ impl<'p> Priced<'p> {
         let model = named.model;
         let price = media::price_of(model, request).map_err(Rejection::BadRequest)?;
         let output_cap = output_cap(plan, model, request)?;
+        let thoughts = if request.extra.reasoning < output_cap { Tokens(0) } else { request.extra.reasoning };
         let over_all = |each: Tokens| {
-            let each = each.0.saturating_add(request.extra.output.0);
+            let each = each.0.saturating_add(request.extra.output.0).saturating_add(thoughts.0);
             Tokens(each.saturating_mul(request.answers()).saturating_add(request.predicted.0))
         };
         let output = over_all(output_cap);
