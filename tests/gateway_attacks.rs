@@ -186,9 +186,15 @@ fn a_cheaper_tier_is_charged_only_where_the_provider_says_so() {
     }
 }
 
+/// Events one by one, and what is large in pieces.
+fn pieces(text: &str) -> Vec<Turn> {
+    let pieces = text.split_inclusive("\n\n").flat_map(|event| event.as_bytes().chunks(65_536));
+    pieces.map(|piece| Turn::text(core::str::from_utf8(piece).unwrap())).collect()
+}
+
 fn turns(text: &str) -> Upstream {
     let headers = vec![("content-type", "text/event-stream")];
-    Upstream::Answers { status: 200, headers, turns: text.split_inclusive("\n\n").map(Turn::text).collect() }
+    Upstream::Answers { status: 200, headers, turns: pieces(text) }
 }
 
 /// How the hold of a stream of Anthropic's ends that has these events.
@@ -271,4 +277,24 @@ fn thoughts_beyond_the_output_cap_are_held_and_no_conversation_is_made_shorter()
     assert_eq!(told.status, 400, "{}", told.text());
     let body = json!({"model": "alpha", "input": "a", "context_management": [{"type": "compaction"}]});
     assert_eq!(call(&mut world(answers("{}")), "/v1/responses", &body).code(), "unsupported_parameter");
+}
+
+#[test]
+fn a_last_event_of_any_size_ends_the_stream_for_its_client() {
+    let usage = json!({"input_tokens": 9, "output_tokens": 20});
+    // Tools are repeated in it, names and all, and only what is long in them can be left out.
+    let of_size = |tools: usize| {
+        let tools = vec![json!({"type": "function", "name": "f"}); tools];
+        let response = json!({"status": "completed", "output": [], "tools": tools, "usage": usage});
+        let delta = json!({"type": "response.output_text.delta", "delta": "Volga"});
+        let completed = json!({"type": "response.completed", "response": response});
+        format!("event: response.output_text.delta\ndata: {delta}\n\nevent: response.completed\ndata: {completed}\n\n")
+    };
+    for (tools, charged) in [(1, "exact 49000"), (10_000, "exact 49000"), (50_000, "at least")] {
+        let events = of_size(tools);
+        let mut world = world(turns(&events));
+        let told = call(&mut world, "/v1/responses", &json!({"model": "alpha", "input": "a", "stream": true}));
+        assert!(told.text() == events && told.closed == Some(true), "{}", told.body.len() - events.len());
+        assert!(ended(&world, "call-1")[0].starts_with(&format!("settle {charged}")), "{:?}", ended(&world, "call-1"));
+    }
 }

@@ -7,8 +7,9 @@ use memchr::memchr2;
 
 /// How many bytes of a string are kept at least: nothing that we act upon is longer.
 const STRING_MAX: usize = 1_024;
-/// How much is kept in all; of an answer beyond that nothing is.
-const KEPT_MAX: usize = 256 * 1024;
+/// How much is kept in all: of an answer beyond that its beginning, which is no JSON. Few have so much beside long strings: a
+/// response repeats the tools of its request, and can have a list for each of its tokens.
+const KEPT_MAX: usize = 1024 * 1024;
 /// Digits of a `\u` escape.
 const DIGITS: usize = 4;
 
@@ -23,8 +24,6 @@ pub struct Elided {
     escape: usize,
     /// The rest of the string is left out.
     cut: bool,
-    /// There was too much to be kept.
-    beyond: bool,
 }
 
 impl Elided {
@@ -69,10 +68,7 @@ impl Elided {
     }
 
     fn keep(&mut self, byte: u8) {
-        if self.beyond || self.kept.len() == KEPT_MAX {
-            self.beyond = true;
-            self.kept = Vec::new();
-        } else {
+        if self.kept.len() < KEPT_MAX {
             self.kept.push(byte);
         }
     }
@@ -121,7 +117,7 @@ mod tests {
     #[test]
     fn there_is_a_bound_to_what_is_kept() {
         let text = format!("[{}0]", "1,".repeat(KEPT_MAX));
-        assert_eq!(elided(&text, 1_000), b"");
+        assert_eq!(elided(&text, 1_000), &text.as_bytes()[..KEPT_MAX]);
     }
 
     proptest! {

@@ -139,6 +139,17 @@ impl Chunk {
         chunk
     }
 
+    /// Whether an event ends a stream by its name, where its data is too much to be read.
+    #[must_use]
+    pub fn ends_by_name(rules: &ReplyRules, event: &str) -> bool {
+        let named = format!(r#"{{"type":{}}}"#, serde_json::Value::from(event));
+        let mut chunk = Self::default();
+        if let Some(answer) = Answer::read(&named) {
+            (rules.event)(&answer, &mut OutputCounter::new(None), &mut chunk);
+        }
+        chunk.done
+    }
+
     /// Takes one choice, the one at `place` of the list: where it has no usable index, that is its number.
     fn choice(&mut self, json: &str, place: u64, counter: &mut OutputCounter) {
         let Some([index, delta, text, reason]) = members(json, ["index", "delta", "text", "finish_reason"]) else {

@@ -221,6 +221,10 @@ impl Tally {
                 let seen = self.seen;
                 self.event(bytes);
                 self.seen = seen;
+                let name = fields(bytes).event;
+                if self.stage == Stage::Going && name.is_some_and(|name| Chunk::ends_by_name(self.rules, &name)) {
+                    self.stage = Stage::Done;
+                }
             }
             Frame::Event(bytes) => {
                 self.stripped = self.event(bytes);
