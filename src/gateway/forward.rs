@@ -25,6 +25,9 @@ const DEPLOYMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove
 pub(super) const ANSWER_MAX: usize = 16 * 1024 * 1024;
 /// How long before its deadline a hold is settled at the latest.
 const MARGIN: Wait = Wait::seconds(5);
+/// The encodings that the platform undoes, where an upstream compresses though it was asked not to. Any other would reach
+/// the meter, and the client, as what it is not.
+const DECODED: [&str; 3] = ["identity", "gzip", "br"];
 /// The largest error that is read.
 const ERROR_MAX: usize = 64 * 1024;
 
@@ -74,11 +77,16 @@ pub(super) async fn forward<P: Ports>(
         content_type,
         body,
     };
+    let until = sent_at.after(first);
     let mut reply = ports.send(request, first).await?;
-    let first = Wait(first.0.saturating_sub(ports.now().since(sent_at).0).max(1));
+    let first = until.since(ports.now()).max(Wait(1));
     if !(200..300).contains(&reply.status) {
         let secret = upstream.key.as_ref().map(|key| key.0.as_str());
         return Err(refusal(ports, &mut reply, (first, idle), secret).await);
+    }
+    if reply.header("content-encoding").is_some_and(|encoding| !DECODED.contains(&encoding)) {
+        reply.body.cancel();
+        return Err(UpstreamFault::Invalid);
     }
     let kind = reply.header("content-type").unwrap_or_default().trim_start().to_ascii_lowercase();
     let stream = kind.starts_with("text/event-stream");
@@ -88,7 +96,7 @@ pub(super) async fn forward<P: Ports>(
         if !stream {
             meter.expect_raw(json);
         }
-        first_event(&mut reply.body, meter, first).await?;
+        first_event(&mut reply.body, meter, || until.since(ports.now())).await?;
         return Ok(Forwarded::Stream { headers, body: reply.body });
     }
     let left = || Wait(deadline.since(ports.now()).0.saturating_sub(MARGIN.0));
@@ -108,12 +116,20 @@ pub(super) fn address(upstream: &Upstream, operation: &str, model: &str) -> Stri
             format!("{base}/openai{operation}?api-version={api_version}")
         }
         UpstreamKind::Azure { api_version } => {
-            // A name that the policy lets the caller choose must not choose the path.
-            let deployment = utf8_percent_encode(model, DEPLOYMENT);
-            format!("{base}/openai/deployments/{deployment}{operation}?api-version={api_version}")
+            format!(
+                "{base}/openai/deployments/{deployment}{operation}?api-version={api_version}",
+                deployment = deployment(model)
+            )
         }
         _ => format!("{base}{operation}"),
     }
+}
+
+/// A deployment's name in a path: one that the policy lets the caller choose must not choose the path.
+fn deployment(model: &str) -> String {
+    let encoded = utf8_percent_encode(model, DEPLOYMENT).to_string();
+    // Dots alone go up, encoded or not; encoded twice they are a name that is not there.
+    if encoded.bytes().all(|byte| byte == b'.') { encoded.replace('.', "%252E") } else { encoded }
 }
 
 /// Whether an answer that is no stream of events is relayed as it comes: sound, plain text, and images unless they are
@@ -151,7 +167,9 @@ pub(super) async fn refusal<P: Ports>(
 ) -> UpstreamFault {
     let status = reply.status;
     if matches!(status, 400..=499) && !matches!(status, 401..=403 | 407) {
-        let body = read_answer(&mut reply.body, ERROR_MAX, (first, idle), || first).await.unwrap_or_default();
+        let until = ports.now().after(first);
+        let left = || until.since(ports.now());
+        let body = read_answer(&mut reply.body, ERROR_MAX, (first, idle), left).await.unwrap_or_default();
         let error = error_of(&body, status, secret);
         let wait = reply.header("retry-after").and_then(|value| parse_retry_after(value, ports.now()));
         return match status {

@@ -17,6 +17,7 @@ const VERSION_DEFAULT: &str = "2023-06-01";
 const ANTHROPIC_REQUEST: [&str; 2] = [VERSION, "anthropic-beta"];
 /// Reply headers that pass as they are.
 const REPLY: [&str; 4] = ["cache-control", "openai-model", "openai-processing-ms", "openai-version"];
+
 /// The headers of a call to an upstream.
 #[must_use]
 pub fn request_headers(upstream: &Upstream, header: impl Fn(&str) -> Option<String>) -> Vec<(String, String)> {
@@ -36,7 +37,7 @@ pub fn request_headers(upstream: &Upstream, header: impl Fn(&str) -> Option<Stri
         UpstreamKind::Azure { .. } => ("api-key".to_owned(), key.0.clone()),
         UpstreamKind::Anthropic => ("x-api-key".to_owned(), key.0.clone()),
     });
-    passing.chain(set.map(|(name, value)| (name.to_owned(), value.to_owned()))).chain(credential).collect()
+    once(passing.chain(set.map(|(name, value)| (name.to_owned(), value.to_owned()))).chain(credential).collect())
 }
 
 /// The headers of an answer that come from the upstream's.
@@ -59,5 +60,17 @@ pub fn reply_headers<B>(upstream: &Upstream, reply: &UpstreamReply<B>, stream: b
         headers.push(("cache-control".to_owned(), "no-cache".to_owned()));
         headers.push(("x-accel-buffering".to_owned(), "no".to_owned()));
     }
-    headers
+    once(headers)
+}
+
+/// Each header once, with what was said of it last: what a policy lists may pass anyway, or be set.
+fn once(headers: Vec<(String, String)>) -> Vec<(String, String)> {
+    let mut kept: Vec<(String, String)> = Vec::with_capacity(headers.len());
+    for (name, value) in headers {
+        match kept.iter_mut().find(|(before, _)| *before == name) {
+            Some(before) => before.1 = value,
+            None => kept.push((name, value)),
+        }
+    }
+    kept
 }

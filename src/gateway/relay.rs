@@ -50,13 +50,20 @@ enum Stop {
     Left,
 }
 
-/// Reads until the stream says what it is: its first event, or a comment, which is relayed at once.
+/// Reads until the stream says what it is: its first event, or a comment, which is relayed at once. `left` is how much
+/// time there is for that, however small the pieces in which it comes.
 ///
 /// # Errors
 /// If it is an error, ends, or takes too long.
-pub async fn first_event(body: &mut impl Body, meter: &mut Meter, within: Wait) -> Result<(), UpstreamFault> {
+pub async fn first_event(
+    body: &mut impl Body,
+    meter: &mut Meter,
+    left: impl Fn() -> Wait,
+) -> Result<(), UpstreamFault> {
     while meter.stage() == Stage::Silent && !meter.has_out() {
-        match body.next(within).await {
+        let within = left();
+        let next = if within == Wait(0) { Piece::TimedOut } else { body.next(within).await };
+        match next {
             Piece::Bytes(bytes) => meter.push(&bytes),
             Piece::TimedOut => {
                 body.cancel();
@@ -64,8 +71,9 @@ pub async fn first_event(body: &mut impl Body, meter: &mut Meter, within: Wait) 
             }
             Piece::Broken => return Err(UpstreamFault::Invalid),
             Piece::End => {
-                meter.finish();
-                if meter.stage() == Stage::Silent {
+                let whole = meter.finish();
+                let broke_off = !whole && meter.stage() == Stage::Going && !meter.seen().any();
+                if broke_off || meter.stage() == Stage::Silent {
                     return Err(UpstreamFault::Invalid);
                 }
             }
