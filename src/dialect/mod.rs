@@ -31,6 +31,7 @@ pub mod sse;
 pub mod texts;
 pub mod tools;
 pub mod usage;
+pub mod workers_ai;
 
 use rules::Dialect;
 

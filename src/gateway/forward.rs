@@ -3,6 +3,7 @@
 //! Invariant: the address comes from the policy, never from the caller. An answer that is not streamed is read whole,
 //! so a failure costs nothing and is told as one; of a stream, the first event is looked at.
 
+use super::binding::{self, Answered, Translation};
 use super::header_policy::{reply_headers, request_headers};
 use super::meter::Meter;
 use super::ports::{Body, Ports, ReadFault, SendFault, UpstreamReply, UpstreamRequest, read_whole};
@@ -10,7 +11,8 @@ use super::relay::first_event;
 use crate::dialect::fault::error_of;
 use crate::dialect::reply::{Completion, NotACompletion, OutputCounter};
 use crate::dialect::rules::Dialect;
-use crate::policy::{Bounds, Upstream};
+use crate::dialect::workers_ai::Operation;
+use crate::policy::{Bounds, Upstream, UpstreamKind};
 use crate::rejection::UpstreamFault;
 use crate::time::{UnixMillis, Wait, parse_retry_after};
 
@@ -38,7 +40,7 @@ pub(super) enum Forwarded<B> {
         /// Headers that come from the upstream's.
         headers: Vec<(String, String)>,
         /// The rest of its body.
-        body: B,
+        body: Answered<B>,
     },
 }
 
@@ -51,15 +53,13 @@ pub(super) async fn forward<P: Ports>(
     (mut counter, meter): (OutputCounter, &mut Meter),
 ) -> Result<Forwarded<P::Body>, UpstreamFault> {
     let sent_at = ports.now();
-    let request = UpstreamRequest {
-        method: "POST",
-        url: format!("{}{}", upstream.base_url, dialect.operation()),
-        headers: request_headers(upstream, |name| ports.header(name)),
-        body,
-    };
-    let mut reply = ports.send(request, bounds.first_byte).await?;
+    let (mut reply, translation) = called(ports, (dialect, upstream), body, bounds.first_byte).await?;
     let first = Wait(bounds.first_byte.0.saturating_sub(ports.now().since(sent_at).0).max(1));
     if !(200..300).contains(&reply.status) {
+        if translation.is_some() {
+            let body = read_answer(&mut reply.body, ERROR_MAX, (first, bounds.idle), || first).await;
+            return Err(binding::refusal(ports, &reply, &body.unwrap_or_default()));
+        }
         let secret = upstream.key.as_ref().map(|key| key.0.as_str());
         return Err(refusal(ports, &mut reply, (first, bounds.idle), secret).await);
     }
@@ -67,16 +67,45 @@ pub(super) async fn forward<P: Ports>(
     let stream = kind.starts_with("text/event-stream");
     let headers = reply_headers(upstream, &reply, stream);
     if stream {
-        first_event(&mut reply.body, meter, first).await?;
-        return Ok(Forwarded::Stream { headers, body: reply.body });
+        let mut body = match translation {
+            Some(translation) => translation.stream(reply.body),
+            None => Answered::AsIs(reply.body),
+        };
+        first_event(&mut body, meter, first).await?;
+        return Ok(Forwarded::Stream { headers, body });
     }
     let left = || Wait(deadline.since(ports.now()).0.saturating_sub(MARGIN.0));
     let body = read_answer(&mut reply.body, ANSWER_MAX, (first, bounds.idle), left).await?;
+    let body = match translation {
+        Some(translation) => translation.whole(ports, body)?,
+        None => body,
+    };
     let completion = Completion::read(&dialect.reply, &body, &mut counter).map_err(|why| match why {
         NotACompletion::Invalid => UpstreamFault::Invalid,
         NotACompletion::Error => UpstreamFault::Failed { status: reply.status },
     })?;
     Ok(Forwarded::Whole { headers, body, completion })
+}
+
+/// The answer's head, and how the answer is to be translated where it is in the words of another API.
+async fn called<P: Ports>(
+    ports: &P,
+    (dialect, upstream): (&Dialect, &Upstream),
+    body: String,
+    within: Wait,
+) -> Result<(UpstreamReply<P::Body>, Option<Translation>), UpstreamFault> {
+    if let UpstreamKind::WorkersAi { binding } = &upstream.kind {
+        let operation = Operation::of(dialect).ok_or(UpstreamFault::Invalid)?;
+        let (run, translation) = binding::prepared(ports, (operation, binding), &body)?;
+        return Ok((ports.run(run, within).await?, Some(translation)));
+    }
+    let request = UpstreamRequest {
+        method: "POST",
+        url: format!("{}{}", upstream.base_url, dialect.operation()),
+        headers: request_headers(upstream, |name| ports.header(name)),
+        body,
+    };
+    Ok((ports.send(request, within).await?, None))
 }
 
 impl From<SendFault> for UpstreamFault {

@@ -3,6 +3,7 @@
 //! Invariant: only the routes of a fixed table exist, matched as they are written; whatever happens on one of them, the
 //! answer has a request id, the error shape is the same, and the call is written down once.
 
+mod binding;
 mod caller;
 pub mod complete;
 mod cors;

@@ -194,7 +194,7 @@ fn served<'p>(
     let unknown = || Rejection::ModelNotFound { model: request.model.clone() };
     let named = policy.model(plan, &request.model).ok_or_else(unknown)?;
     let upstream = policy.upstream(named.model).ok_or(Rejection::PolicyInvalid)?;
-    if upstream.family() != request.dialect.family {
+    if !upstream.serves(request.dialect) {
         return Err(Rejection::ModelElsewhere { model: request.model.clone(), path: request.dialect.path });
     }
     let price = &named.model.price;

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::task::Poll;
 
 use serde_json::Value;
-use tollgate::gateway::ports::{Body, Client, Gone, Piece};
+use tollgate::gateway::ports::{Body, Client, Gone, Piece, SendFault, UpstreamReply};
 use tollgate::time::{UnixMillis, Wait};
 
 /// The time, set by the test and by the scripts.
@@ -84,6 +84,42 @@ impl Body for Scripted {
 
     fn cancel(&mut self) {
         self.cancelled.set(true);
+    }
+}
+
+/// What an upstream answers.
+#[derive(Clone, Debug)]
+pub(crate) enum Upstream {
+    Fails(SendFault),
+    Answers { status: u16, headers: Vec<(&'static str, &'static str)>, turns: Vec<Turn> },
+}
+
+impl Upstream {
+    /// Its answer to a call that waits for it for so long.
+    pub(crate) fn reply(
+        &self,
+        (clock, within): (&Clock, Wait),
+        client: &Rc<ClientState>,
+        cancelled: &Rc<Cell<bool>>,
+    ) -> Result<UpstreamReply<Scripted>, SendFault> {
+        match self {
+            Self::Fails(fault) => {
+                if *fault == SendFault::TimedOut {
+                    clock.pass(within.0);
+                }
+                Err(*fault)
+            }
+            Self::Answers { status, headers, turns } => {
+                let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+                let body = Scripted {
+                    turns: VecDeque::from(turns.clone()),
+                    clock: clock.clone(),
+                    client: Rc::clone(client),
+                    cancelled: Rc::clone(cancelled),
+                };
+                Ok(UpstreamReply { status: *status, headers: headers.iter().map(owned).collect(), body })
+            }
+        }
     }
 }
 
