@@ -247,7 +247,7 @@ mod tests {
     }
 
     fn events(data: &[&str]) -> Vec<String> {
-        let stream: String = data.iter().map(|data| format!("data: {data}\n\n")).collect();
+        let stream = format!("data: {}\n\n", data.join("\n\ndata: "));
         short(&streamed(stream.as_bytes(), 10_000))
     }
 
