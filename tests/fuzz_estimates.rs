@@ -11,7 +11,6 @@ use tiktoken_rs::CoreBPE;
 use tollgate::dialect::chat::CHAT;
 use tollgate::dialect::completions::COMPLETIONS;
 use tollgate::dialect::embeddings::EMBEDDINGS;
-use tollgate::dialect::image::ImageRule;
 use tollgate::dialect::prompt::{CountMethod, CountRules, ModelCount, TextCounter};
 use tollgate::dialect::request::{Allowances, Request};
 use tollgate::dialect::responses::RESPONSES;
@@ -250,12 +249,8 @@ fn embeddings(dice: &mut Dice, recipe: &Recipe) -> (Value, u64) {
 fn held(dialect: &'static Dialect, body: &str, encoding: Encoding, method: CountMethod, exact_max: u64) -> u64 {
     let (per_message, per_call, per_tool) = (Tokens(4), Tokens(7), Tokens(12));
     let rules = CountRules { method, exact_max, steps_max: 4_000_000, per_message, per_call, per_tool };
-    let model = ModelCount {
-        encoding: Some(encoding),
-        percent: 100,
-        image: ImageRule::Fixed(Tokens(2_000)),
-        context: Tokens(1_000_000_000),
-    };
+    let model =
+        ModelCount { encoding: Some(encoding), percent: 100, context: Tokens(1_000_000_000), ..ModelCount::default() };
     let request = Request::read(dialect, body.as_bytes(), &Allowances::default()).unwrap();
     let size = request.prompt(&mut TextCounter::new(&rules, &model)).unwrap();
     size.tokens(&rules, &model).upper.0

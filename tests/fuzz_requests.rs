@@ -11,7 +11,7 @@ use support::bodies::{Pair, bodies, deciding, is_asked, json, names, pairs, text
 use support::spelling::{folded, lookalikes};
 use tollgate::dialect::DIALECTS;
 use tollgate::dialect::bad_request::BadRequest;
-use tollgate::dialect::image::ImageRule;
+use tollgate::dialect::edit::edited;
 use tollgate::dialect::prompt::{CountMethod, CountRules, ModelCount, PromptSize, TextCounter};
 use tollgate::dialect::request::{Allowances, Forwarding, Request};
 use tollgate::dialect::rules::{CapRule, Dialect, RequestRules};
@@ -25,13 +25,6 @@ mod support {
 }
 
 type Checked = Result<(), TestCaseError>;
-
-const MODEL: ModelCount = ModelCount {
-    encoding: Some(Encoding::O200k),
-    percent: 100,
-    image: ImageRule::Fixed(Tokens(2_000)),
-    context: Tokens(1_000_000_000),
-};
 
 fn allowed(everything: bool) -> Allowances {
     if !everything {
@@ -55,7 +48,9 @@ fn replaced(request: &Request<'_>) -> impl PartialEq + std::fmt::Debug + use<> {
 fn size(request: &Request<'_>, method: CountMethod) -> Result<PromptSize, BadRequest> {
     let (per_message, per_call, per_tool) = (Tokens(8), Tokens(8), Tokens(16));
     let rules = CountRules { method, exact_max: 100_000, steps_max: 400_000, per_message, per_call, per_tool };
-    request.prompt(&mut TextCounter::new(&rules, &MODEL))
+    let encoding = Some(Encoding::O200k);
+    let model = ModelCount { encoding, percent: 100, context: Tokens(1_000_000_000), ..ModelCount::default() };
+    request.prompt(&mut TextCounter::new(&rules, &model))
 }
 
 /// The field at fault is one that is there or one that has to be; without one it is said where the text breaks.
@@ -125,13 +120,18 @@ fn is_set(request: &Request<'_>, sent: &[Pair], held: Tokens, cap_field: Option<
     Ok(())
 }
 
+/// The body that goes upstream.
+fn sent(request: &Request<'_>, body: &[u8], forwarding: &Forwarding<'_>) -> String {
+    String::from_utf8(edited(body.to_vec(), request.edits_for(forwarding))).unwrap()
+}
+
 /// What is sent is what came, but for what has to be set, and to read and set it once more changes nothing.
 fn is_sent_as_it_came(request: &Request<'_>, body: &[u8], cap: u64, ask_usage: bool, allowed: &Allowances) -> Checked {
     let body = str::from_utf8(body).unwrap();
     let output_cap = request.output_cap().unwrap_or(Tokens(2_000)).min(Tokens(cap));
     let cap_field = cap_field(request, cap);
     let forwarding = Forwarding { model: "real \"é\"", output_cap, cap_field, ask_usage };
-    let sent = request.body_for(&forwarding);
+    let sent = sent(request, body.as_bytes(), &forwarding);
     let (before, Some(after)) = (pairs(body).unwrap(), pairs(&sent)) else {
         return Err(TestCaseError::fail(format!("no JSON: {sent}")));
     };
@@ -148,7 +148,7 @@ fn is_sent_as_it_came(request: &Request<'_>, body: &[u8], cap: u64, ask_usage: b
     prop_assert!(!again.usage_asked || is_asked(&after), "{sent}");
     prop_assert_eq!(kept(&again), kept(request));
     prop_assert_eq!(size(&again, CountMethod::Bytes), size(request, CountMethod::Bytes));
-    prop_assert_eq!(again.body_for(&forwarding), sent);
+    prop_assert_eq!(crate::sent(&again, sent.as_bytes(), &forwarding), sent);
     Ok(())
 }
 
@@ -288,12 +288,9 @@ fn a_long_run_finds_no_body_whose_work_grows_faster_than_its_length() {
                 support::fuzz::assert_linear(&format!("{} {name} {item}", dialect.path), body, |body| {
                     if let Ok(request) = Request::read(dialect, body, &allowed(true)) {
                         let _ = std::hint::black_box(size(&request, CountMethod::Bytes));
-                        std::hint::black_box(request.body_for(&Forwarding {
-                            model: "real",
-                            output_cap: Tokens(1),
-                            cap_field: cap_field(&request, 0),
-                            ask_usage: true,
-                        }));
+                        let (cap_field, output_cap) = (cap_field(&request, 0), Tokens(1));
+                        let forwarding = Forwarding { model: "real", output_cap, cap_field, ask_usage: true };
+                        std::hint::black_box(sent(&request, body, &forwarding));
                     }
                 });
             }

@@ -56,7 +56,7 @@ fn outcome(world: &World, told: &Told) -> (u16, u64, Vec<String>) {
 fn sent(world: &World) -> (String, Value) {
     let sent = world.sent.borrow();
     let request = sent.first().unwrap();
-    (request.url.clone(), serde_json::from_str(&request.body).unwrap())
+    (request.url.clone(), serde_json::from_slice(&request.body).unwrap())
 }
 
 fn stream_of(text: &str) -> Upstream {
@@ -127,7 +127,7 @@ fn every_prompt_of_a_legacy_completion_is_answered() {
         let body = format!(r#"{{"model":"alpha",{members}}}"#);
         let told = call(&mut world, "/v1/completions", &body);
         assert_eq!(outcome(&world, &told), (200, units * 1_000, vec!["settle exact 5000".to_owned()]), "{members}");
-        assert_eq!(world.sent.borrow().first().unwrap().body, body, "the API's own cap need not be written");
+        assert_eq!(world.sent.borrow().first().unwrap().body, body.as_bytes(), "the API's own cap need not be written");
     }
 }
 
@@ -145,7 +145,7 @@ fn a_message_of_anthropics_is_charged_with_its_caches_outside_of_the_input() {
     // 14 bytes at the price of writing to the cache, 50 tokens out; then 10 × 3 + 100 × 3.75 + 1000 × 0.3 + 4 × 15.
     assert_eq!(outcome(&world, &told), (200, 14 * 3_750 + 50 * 15_000, vec!["settle exact 765000".to_owned()]));
     let request = world.sent.borrow().first().unwrap().clone();
-    assert_eq!((request.url.as_str(), request.body.as_str()), ("https://ant.test/v1/messages", MESSAGE));
+    assert_eq!((request.url.as_str(), request.body.as_slice()), ("https://ant.test/v1/messages", MESSAGE.as_bytes()));
     let header = |name: &str| request.headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
     assert_eq!((header("x-api-key"), header("authorization")), (Some(support::policy::UPSTREAM_KEY), None));
     assert_eq!(header("anthropic-version"), Some("2023-06-01"));

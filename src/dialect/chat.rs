@@ -3,7 +3,7 @@
 use super::bad_request::{BadRequest, bad, shown, unsupported};
 use super::json::Members;
 use super::reply::{choices_of_event, choices_of_whole};
-use super::rules::{CapRule, Dialect, ErrorEvent, Family, PartKind, PromptShape, ReplyRules, RequestRules};
+use super::rules::{CapRule, Dialect, ErrorEvent, Family, Medium, PartKind, PromptShape, ReplyRules, RequestRules};
 use crate::limit::Tokens;
 use crate::pricing::Quantities;
 
@@ -70,6 +70,7 @@ pub static CHAT: Dialect = Dialect {
         tools_tokens: 0,
         free: false,
         extra: Some(kinds),
+        medium: Medium::Text,
     },
     reply: ReplyRules {
         whole: choices_of_whole,

@@ -1,7 +1,7 @@
 //! `POST /v1/completions`, the oldest one: a prompt is text, and every prompt of a list is a call of its own.
 
 use super::reply::{choices_of_event, choices_of_whole};
-use super::rules::{CapRule, Dialect, ErrorEvent, Family, PromptShape, ReplyRules, RequestRules};
+use super::rules::{CapRule, Dialect, ErrorEvent, Family, Medium, PromptShape, ReplyRules, RequestRules};
 
 /// The dialect.
 pub static COMPLETIONS: Dialect = Dialect {
@@ -42,6 +42,7 @@ pub static COMPLETIONS: Dialect = Dialect {
         tools_tokens: 0,
         free: false,
         extra: None,
+        medium: Medium::Text,
     },
     reply: ReplyRules {
         whole: choices_of_whole,

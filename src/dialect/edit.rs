@@ -14,20 +14,18 @@ pub struct Edit {
     pub text: String,
 }
 
-/// `body` with all edits made. Spans must not overlap; one that lies outside the body changes nothing.
+/// `body` with all edits made in it: a body may be a large file, of which there is to be no second copy. Spans must not
+/// overlap; one that lies outside the body changes nothing.
 #[must_use]
-pub fn edited(body: &str, mut edits: Vec<Edit>) -> String {
+pub fn edited(mut body: Vec<u8>, mut edits: Vec<Edit>) -> Vec<u8> {
     edits.sort_by_key(|edit| edit.span.start);
-    let mut out = String::with_capacity(body.len() + edits.iter().map(|edit| edit.text.len()).sum::<usize>());
-    let mut done = 0;
-    for edit in edits {
-        let Some(kept) = body.get(done..edit.span.start).filter(|_| edit.span.end <= body.len()) else { continue };
-        out.push_str(kept);
-        out.push_str(&edit.text);
-        done = edit.span.end;
+    // From the end, so that what comes before stays where it is.
+    for Edit { span, text } in edits.into_iter().rev() {
+        if span.start <= span.end && span.end <= body.len() {
+            body.splice(span, text.into_bytes());
+        }
     }
-    out.push_str(body.get(done..).unwrap_or_default());
-    out
+    body
 }
 
 /// The edit that adds `member` (a name and a value in JSON) as the first one of the object that stands in `body` at
@@ -54,7 +52,16 @@ mod tests {
             insert_member(body, 0..body.len(), r#""n":1"#),
             Edit { span: body.len() - 4..body.len() - 1, text: "2".to_owned() },
         ];
-        assert_eq!(edited(body, edits), r#" {"n":1,"seed":9007199254740993, "o" : {"u":true } ,"x":2}"#);
-        assert_eq!(edited(body, vec![]), body);
+        let want = r#" {"n":1,"seed":9007199254740993, "o" : {"u":true } ,"x":2}"#;
+        assert_eq!(edited(body.into(), edits), want.as_bytes());
+        assert_eq!(edited(body.into(), vec![]), body.as_bytes());
+        let outside = Edit { span: 0..body.len() + 1, text: String::new() };
+        assert_eq!(edited(body.into(), vec![outside]), body.as_bytes());
+    }
+
+    #[test]
+    fn insertions_at_one_place_stand_in_the_order_in_which_they_were_made() {
+        let edits = ["1,", "2,"].map(|member| insert_member("{}", 0..2, member)).to_vec();
+        assert_eq!(edited(b"{}".to_vec(), edits), b"{1,2,}");
     }
 }

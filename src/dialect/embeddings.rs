@@ -1,7 +1,7 @@
 //! `POST /v1/embeddings`.
 
 use super::reply::{Answer, Chunk, OutputCounter, is_list};
-use super::rules::{CapRule, Dialect, ErrorEvent, Family, PromptShape, ReplyRules, RequestRules};
+use super::rules::{CapRule, Dialect, ErrorEvent, Family, Medium, PromptShape, ReplyRules, RequestRules};
 use super::seen::Seen;
 
 /// The dialect.
@@ -26,6 +26,7 @@ pub static EMBEDDINGS: Dialect = Dialect {
         tools_tokens: 0,
         free: false,
         extra: None,
+        medium: Medium::Text,
     },
     reply: ReplyRules { whole, event, raw: false, error_event: ErrorEvent::Plain, has_usage: true },
 };

@@ -2,7 +2,7 @@
 //! the input that it counts, and a stream says its usage in two parts.
 
 use super::reply::{Answer, Chunk, OutputCounter, is_list, output_in};
-use super::rules::{CapRule, Dialect, ErrorEvent, Family, PartKind, PromptShape, ReplyRules, RequestRules};
+use super::rules::{CapRule, Dialect, ErrorEvent, Family, Medium, PartKind, PromptShape, ReplyRules, RequestRules};
 use super::seen::Seen;
 
 /// The members with the prompt.
@@ -54,6 +54,7 @@ pub static MESSAGES: Dialect = Dialect {
         tools_tokens: TOOLS_TOKENS,
         free: false,
         extra: None,
+        medium: Medium::Text,
     },
     reply: ReplyRules { whole, event, raw: false, error_event: ErrorEvent::Anthropic, has_usage: true },
 };

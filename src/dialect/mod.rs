@@ -9,14 +9,19 @@ pub mod bad_request;
 pub mod chat;
 pub mod completions;
 pub mod edit;
+pub mod elide;
 pub mod embeddings;
 pub mod fault;
 mod fields;
+pub mod form;
 pub mod image;
+pub mod images;
 pub mod json;
 mod lists;
 mod members;
 pub mod messages;
+pub mod moderations;
+mod multipart;
 mod parts;
 pub mod prompt;
 mod reading;
@@ -27,20 +32,28 @@ pub mod responses;
 pub mod rules;
 pub mod seen;
 pub mod shape;
+pub mod speech;
 pub mod sse;
 pub mod texts;
 pub mod tools;
+pub mod transcripts;
 pub mod usage;
 pub mod workers_ai;
 
 use rules::Dialect;
 
 /// Every dialect.
-pub static DIALECTS: [&Dialect; 6] = [
+pub static DIALECTS: [&Dialect; 12] = [
     &chat::CHAT,
     &completions::COMPLETIONS,
     &responses::RESPONSES,
     &embeddings::EMBEDDINGS,
     &messages::MESSAGES,
     &messages::COUNT_TOKENS,
+    &moderations::MODERATIONS,
+    &images::GENERATIONS,
+    &images::EDITS,
+    &speech::SPEECH,
+    &transcripts::TRANSCRIPTIONS,
+    &transcripts::TRANSLATIONS,
 ];

@@ -332,6 +332,7 @@ mod tests {
         let known = text(r#""content":"a""#);
         assert_eq!(known, Bounds { lower: 0, upper: 1 });
         assert_eq!(text(r#""content":"a","x_more":{"b":1},"audio":null,"y":null"#).upper, 1 + 6 + 7 + 4);
+        assert_eq!(text(r#""x_more":"\n\n""#).upper, 6 + 6 + 4);
         assert_eq!(text(r#""arguments":{"key":"v"}"#).upper, 11);
         assert_eq!(text(r#""arguments":"{\"key\":\"v\"}""#).upper, 11);
     }

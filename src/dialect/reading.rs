@@ -10,7 +10,7 @@ use super::texts::TextSink;
 use crate::tokens::Bounds;
 
 /// Members of messages that are walked into, and whose names are no text. One that is not here is text, its name too.
-const WALKED: [&str; 28] = [
+const WALKED: [&str; 29] = [
     "annotations",
     "cache_control",
     "call_id",
@@ -37,6 +37,7 @@ const WALKED: [&str; 28] = [
     "title",
     "tool_call_id",
     "tool_calls",
+    "tool_use_id",
     "tools",
     "type",
 ];
@@ -76,7 +77,7 @@ impl Reading<'_> {
     /// A member that we do not know: nobody may read it, or the model as it stands.
     fn unknown(&mut self, key: &str, value: &str) {
         if value != "null" {
-            let upper = self.counter.count(key).upper.saturating_add(self.json(value).upper);
+            let upper = self.counter.count(key).upper.saturating_add(self.counter.count(value).upper);
             self.add(Bounds { lower: 0, upper: upper.saturating_add(MEMBER_SIGNS) });
         }
     }

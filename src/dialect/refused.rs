@@ -10,13 +10,18 @@ use super::rules::RequestRules;
 /// What is read in every dialect.
 const COMMON: [&str; 7] = ["model", "stream", "stream_options", "prediction", "service_tier", "tools", "functions"];
 
-/// Checks the names of a request's members.
-pub(super) fn check(rules: &RequestRules, members: &Members<'_>) -> Result<(), BadRequest> {
+/// The names of all members that decide something.
+pub(super) fn read_names(rules: &RequestRules) -> Vec<&'static str> {
     let prompt = rules.prompt.iter().map(|(name, _)| *name);
     // One that is `null` where it stands first has to be alone too.
     let unbounded = rules.unbounded.iter().map(|(name, _)| *name);
     let listed = [&COMMON, rules.caps, rules.candidates, rules.decisive].into_iter().flatten().copied();
-    let read: Vec<&str> = prompt.chain(unbounded).chain(listed).chain(rules.tool_calls_cap).collect();
+    prompt.chain(unbounded).chain(listed).chain(rules.tool_calls_cap).collect()
+}
+
+/// Checks the names of a request's members.
+pub(super) fn check(rules: &RequestRules, members: &Members<'_>) -> Result<(), BadRequest> {
+    let read = read_names(rules);
     if let Some(name) = members.repeated(&read) {
         return Err(bad(name, format!("`{name}` stands more than once")));
     }

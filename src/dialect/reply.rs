@@ -21,6 +21,9 @@ pub struct Answer<'b> {
     pub(super) content: Option<&'b RawValue>,
     pub(super) data: Option<&'b RawValue>,
     pub(super) delta: Option<&'b RawValue>,
+    pub(super) results: Option<&'b RawValue>,
+    pub(super) text: Option<&'b RawValue>,
+    duration: Option<&'b RawValue>,
     pub(super) input_tokens: Option<&'b RawValue>,
     pub(super) status: Option<&'b RawValue>,
     places: UsagePlaces<'b>,
@@ -29,7 +32,7 @@ pub struct Answer<'b> {
 impl<'b> Answer<'b> {
     /// Reads the members of an object; `None` if it is none.
     fn read(json: &'b str) -> Option<Self> {
-        const NAMES: [&str; 15] = [
+        const NAMES: [&str; 18] = [
             "error",
             "type",
             "choices",
@@ -37,6 +40,9 @@ impl<'b> Answer<'b> {
             "content",
             "data",
             "delta",
+            "results",
+            "text",
+            "duration",
             "input_tokens",
             "status",
             "usage",
@@ -46,11 +52,26 @@ impl<'b> Answer<'b> {
             "result",
             "service_tier",
         ];
-        let [error, kind, choices, output, content, data, delta, input_tokens, status, places @ ..] =
+        let [error, kind, choices, output, content, data, delta, results, text, duration, rest @ ..] =
             members(json, NAMES)?;
+        let [input_tokens, status, places @ ..] = rest;
         let [usage, x_groq, response, message, result, service_tier] = places;
         let places = UsagePlaces { usage, x_groq, response, message, result, service_tier };
-        Some(Self { error, kind, choices, output, content, data, delta, input_tokens, status, places })
+        Some(Self {
+            error,
+            kind,
+            choices,
+            output,
+            content,
+            data,
+            delta,
+            results,
+            text,
+            duration,
+            input_tokens,
+            status,
+            places,
+        })
     }
 
     /// The value of `type`: what kind of event or answer it is.
@@ -62,6 +83,12 @@ impl<'b> Answer<'b> {
     /// The usage, wherever the provider puts it.
     fn usage(&self) -> Option<Usage> {
         self.places.find()
+    }
+
+    /// What a transcript without usage says of how long its sound was.
+    fn heard(&self) -> Option<Usage> {
+        let seconds = self.duration.filter(|_| self.text.is_some())?;
+        Usage::read(&format!(r#"{{"type":"duration","seconds":{}}}"#, seconds.get())).filter(Usage::says_something)
     }
 
     fn has_error(&self) -> bool {
@@ -149,7 +176,7 @@ impl Completion {
     pub fn read(rules: &ReplyRules, body: &[u8], counter: &mut OutputCounter) -> Result<Self, NotACompletion> {
         let body = core::str::from_utf8(body).map_err(|_| NotACompletion::Invalid)?;
         let answer = Answer::read(body).ok_or(NotACompletion::Invalid)?;
-        let usage = answer.usage();
+        let usage = answer.usage().or_else(|| answer.heard().filter(|_| rules.raw));
         if answer.has_error() && (usage.is_none() || answer.output.is_none()) {
             return Err(NotACompletion::Error);
         }

@@ -8,8 +8,9 @@ use core::ops::Range;
 use serde::de::IgnoredAny;
 
 use super::bad_request::{BadRequest, bad, shown, unsupported};
-use super::edit::{Edit, edited, insert_member};
+use super::edit::{Edit, insert_member};
 use super::fields::{NullCap, OutputCap, flag, model, output_caps, usage_option, whole_number};
+use super::form::{Files, Form};
 use super::json::Members;
 use super::lists::items;
 use super::prompt::{PromptSize, TextCounter};
@@ -39,6 +40,7 @@ pub struct Request<'b> {
     pub dialect: &'static Dialect,
     body: &'b str,
     members: Members<'b>,
+    form: Option<&'b Form>,
     /// The model, as the caller calls it.
     pub model: String,
     model_span: Option<Range<usize>>,
@@ -84,8 +86,26 @@ impl<'b> Request<'b> {
     /// # Errors
     /// If it is not a request of the dialect, or one whose cost has no bound.
     pub fn read(dialect: &'static Dialect, body: &'b [u8], allowed: &Allowances) -> Result<Self, BadRequest> {
-        let rules = &dialect.request;
         let (body, members) = Members::of_body(body)?;
+        Self::of(dialect, (body, members), allowed)
+    }
+
+    /// Reads a form.
+    ///
+    /// # Errors
+    /// As for a body.
+    pub fn of_form(dialect: &'static Dialect, form: &'b Form, allowed: &Allowances) -> Result<Self, BadRequest> {
+        let (fields, members) = Members::of_body(form.fields.as_bytes())?;
+        let request = Self::of(dialect, (fields, members), allowed)?;
+        Ok(Self { form: Some(form), ..request })
+    }
+
+    fn of(
+        dialect: &'static Dialect,
+        (body, members): (&'b str, Members<'b>),
+        allowed: &Allowances,
+    ) -> Result<Self, BadRequest> {
+        let rules = &dialect.request;
         refused::check(rules, &members)?;
         let (model, model_span) = model(body, &members, rules.default_model)?;
         let (caps, null_caps) = output_caps(body, &members, rules.caps)?;
@@ -114,6 +134,7 @@ impl<'b> Request<'b> {
             background: background(rules, &members, allowed)?,
             extra: rules.extra.map_or_else(|| Ok(Quantities::default()), |extra| extra(&members))?,
             members,
+            form: None,
         })
     }
 
@@ -143,6 +164,12 @@ impl<'b> Request<'b> {
         self.candidates.saturating_mul(self.prompts)
     }
 
+    /// The files of a form.
+    #[must_use]
+    pub fn files(&self) -> Files {
+        self.form.map_or_else(Files::default, |form| form.files)
+    }
+
     /// Whether the request asks for the longer of the times that a prompt can be cached.
     #[must_use]
     pub fn may_cache_long(&self) -> bool {
@@ -150,12 +177,12 @@ impl<'b> Request<'b> {
         ["\"ttl\"", "\\u0074", "\\u006c", "\\u006C"].iter().any(|spelling| self.body.contains(spelling))
     }
 
-    /// The body to be sent upstream: the caller's, but for the fields that must be set.
+    /// What makes the caller's body the one to be sent upstream: the fields that must be set.
     #[must_use]
-    pub fn body_for(&self, forwarding: &Forwarding<'_>) -> String {
+    pub fn edits_for(&self, forwarding: &Forwarding<'_>) -> Vec<Edit> {
         let mut edits = Vec::new();
-        if let Some(span) = self.model_span.clone().filter(|_| forwarding.model != self.model) {
-            edits.push(Edit { span, text: quoted(forwarding.model) });
+        if forwarding.model != self.model {
+            edits.push(self.model_edit(forwarding.model));
         }
         let cap = forwarding.output_cap;
         if let Some(field) = forwarding.cap_field {
@@ -175,7 +202,18 @@ impl<'b> Request<'b> {
             edits.extend(self.usage_edit.clone());
         }
         edits.extend(self.tools.edit.clone());
-        edited(self.body, edits)
+        edits
+    }
+
+    /// Names another model than the caller did.
+    fn model_edit(&self, model: &str) -> Edit {
+        if let Some(span) = self.form.and_then(|form| form.model.clone()) {
+            return Edit { span, text: model.to_owned() };
+        }
+        match self.model_span.clone() {
+            Some(span) => Edit { span, text: quoted(model) },
+            None => insert_member(self.body, 0..self.body.len(), &format!("\"model\":{}", quoted(model))),
+        }
     }
 }
 
@@ -233,16 +271,15 @@ fn quoted(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::dialect::chat::CHAT;
+    use crate::dialect::edit::edited;
     use crate::dialect::prompt::ModelCount;
 
     const MESSAGES: &str = r#""messages":[{"role":"user","content":"Hi"}]"#;
 
     fn forwarded(members: &str, forwarding: &Forwarding<'_>) -> String {
         let body = format!(r#"{{"model":"m",{MESSAGES}{members}}}"#);
-        Request::read(&CHAT, body.as_bytes(), &Allowances::default())
-            .unwrap()
-            .body_for(forwarding)
-            .replace(MESSAGES, "M")
+        let edits = Request::read(&CHAT, body.as_bytes(), &Allowances::default()).unwrap().edits_for(forwarding);
+        String::from_utf8(edited(body.into_bytes(), edits)).unwrap().replace(MESSAGES, "M")
     }
 
     fn fault(members: &str) -> BadRequest {

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use super::bad_request::{BadRequest, unsupported};
 use super::json::{Members, object};
 use super::reply::{Answer, Chunk, OutputCounter, is_list, output_in};
-use super::rules::{CapRule, Dialect, ErrorEvent, Family, PartKind, PromptShape, ReplyRules, RequestRules};
+use super::rules::{CapRule, Dialect, ErrorEvent, Family, Medium, PartKind, PromptShape, ReplyRules, RequestRules};
 use super::seen::Seen;
 use crate::pricing::Quantities;
 
@@ -64,6 +64,7 @@ pub static RESPONSES: Dialect = Dialect {
         tools_tokens: 0,
         free: false,
         extra: Some(check),
+        medium: Medium::Text,
     },
     reply: ReplyRules { whole, event, raw: false, error_event: ErrorEvent::Numbered, has_usage: true },
 };

@@ -84,8 +84,36 @@ pub struct RequestRules {
     pub tools_tokens: u64,
     /// Whether the provider makes no charge.
     pub free: bool,
-    /// What else the call takes (characters, images, sound), and what else has to be checked.
+    /// What else the call takes (characters, images, sound), and what else has to be checked. Its `output` is what every
+    /// answer may have beyond its cap.
     pub extra: Option<Reader<Quantities>>,
+    /// What it is about beside text.
+    pub medium: Medium,
+}
+
+/// What a call is about beside text: it decides how its request is written, what is held and charged, and what an
+/// answer may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Medium {
+    /// Nothing.
+    Text,
+    /// Images are made; from these files, where there are any.
+    Images(&'static [&'static str]),
+    /// A text is read aloud.
+    Speech,
+    /// Sound in these files is written down.
+    Transcript(&'static [&'static str]),
+}
+
+impl Medium {
+    /// The fields that are files. With files, a request is a form.
+    #[must_use]
+    pub fn files(self) -> &'static [&'static str] {
+        match self {
+            Self::Text | Self::Speech => &[],
+            Self::Images(files) | Self::Transcript(files) => files,
+        }
+    }
 }
 
 /// How a member holds the prompt.

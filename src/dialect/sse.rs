@@ -2,11 +2,14 @@
 //!
 //! Invariant: the frames of a stream, put together again, are the stream, byte for byte, whatever the line ends (LF,
 //! CR, CRLF, mixed, cut between chunks). Comments come out as soon as their line is complete; an event when its blank
-//! line is. What is held back is bounded: of an event beyond the bound the bytes pass, and only its meaning is lost.
+//! line is. What is held back is bounded: of an event beyond the bound the bytes pass, and what it means without its long
+//! strings is shown at its end.
 
 use std::borrow::Cow;
 
 use memchr::memchr2;
+
+use super::elide::Elided;
 
 /// The most that is held back of one event. No event that we act upon (usage, error, end) comes near it, and a Worker
 /// has 128 MB for all its streams.
@@ -21,6 +24,8 @@ pub enum Frame<'b> {
     Event(&'b [u8]),
     /// Part of an event that is too large to be held.
     Oversize(&'b [u8]),
+    /// All of an event that was too large to be held, without its long strings. It has gone by already.
+    Gist(&'b [u8]),
     /// The LF of a CRLF whose CR ended the frame before; it goes where that frame went.
     LineFeed(&'b [u8]),
 }
@@ -43,6 +48,8 @@ pub struct Framer {
     after_cr: bool,
     /// The block is beyond the bound, its beginning has been let through.
     oversize: bool,
+    /// What is kept of such a block.
+    gist: Elided,
 }
 
 impl Framer {
@@ -76,6 +83,7 @@ impl Framer {
         self.oversize |= rest.len() > HELD_MAX;
         if self.oversize && !rest.is_empty() {
             show(Frame::Oversize(rest));
+            self.gist.push(rest);
         }
         self.oversize
     }
@@ -90,6 +98,9 @@ impl Framer {
     pub fn finish(&mut self, mut show: impl FnMut(Frame<'_>)) {
         let rest = core::mem::take(&mut self.held);
         let fields = self.has_fields || (self.line_len > 0 && self.line_first != b':');
+        if self.oversize {
+            show(Frame::Gist(&self.gist.take()));
+        }
         match (rest.is_empty(), fields) {
             (true, _) => {}
             (false, true) => show(Frame::Event(&rest)),
@@ -138,14 +149,21 @@ impl Framer {
         }
         let block = bytes.get(self.block..self.scanned).unwrap_or_default();
         match (blank, self.has_fields) {
-            (true, true) => show(if self.oversize { Frame::Oversize(block) } else { Frame::Event(block) }),
+            (true, true) if self.oversize => {
+                show(Frame::Oversize(block));
+                self.gist.push(block);
+                show(Frame::Gist(&self.gist.take()));
+            }
+            (true, true) => show(Frame::Event(block)),
             (true | false, false) => show(Frame::Comment(block)),
             (false, true) => return,
         }
         self.block = self.scanned;
         if blank {
             self.has_fields = false;
-            self.oversize = false;
+            if core::mem::take(&mut self.oversize) {
+                self.gist.take();
+            }
         }
     }
 }
@@ -205,6 +223,7 @@ mod tests {
                 Frame::Comment(bytes) => ('c', bytes),
                 Frame::Event(bytes) => ('e', bytes),
                 Frame::Oversize(bytes) => ('o', bytes),
+                Frame::Gist(bytes) => ('g', bytes),
                 Frame::LineFeed(bytes) => ('l', bytes),
             };
             seen.push((kind, String::from_utf8_lossy(bytes).into_owned()));
@@ -260,8 +279,22 @@ mod tests {
         let stream = format!("{big}data: b\n\n");
         let seen = frames(stream.as_bytes(), 60_000);
         assert_eq!(seen.last(), Some(&('e', "data: b\n\n".to_owned())));
-        assert_eq!(seen.iter().map(|(_, text)| text.as_str()).collect::<String>(), stream);
+        let passed = seen.iter().filter(|(kind, _)| *kind != 'g');
+        assert_eq!(passed.map(|(_, text)| text.as_str()).collect::<String>(), stream);
+        assert_eq!(seen.iter().filter(|(kind, _)| *kind == 'g').count(), 1);
         assert!(seen.iter().filter(|(kind, _)| *kind == 'o').count() > 1);
+    }
+
+    #[test]
+    fn of_an_event_beyond_the_bound_the_gist_is_told_when_it_has_gone_by() {
+        let image = "x".repeat(2 * HELD_MAX);
+        let event = format!("event: e\ndata: {{\"image\":\"{image}\",\"usage\":7}}");
+        for (size, end) in [(60_000, "\n\n"), (100_000, "\r\n\r\n"), (60_000, "")] {
+            let seen = frames(format!("{event}{end}").as_bytes(), size);
+            let gists: Vec<_> = seen.iter().filter(|(kind, _)| *kind == 'g').collect();
+            let [(_, gist)] = gists[..] else { panic!("{}", gists.len()) };
+            assert!(gist.len() < 2_000 && gist.trim_end().ends_with(",\"usage\":7}"), "{gist}");
+        }
     }
 
     #[test]
@@ -294,6 +327,7 @@ mod tests {
                 Frame::Comment(bytes) | Frame::Oversize(bytes) | Frame::LineFeed(bytes) => {
                     together.extend_from_slice(bytes);
                 }
+                Frame::Gist(_) => {}
             };
             for chunk in stream.chunks(size) {
                 framer.push(chunk, &mut show);

@@ -175,17 +175,18 @@ impl Ports for EdgePorts {
 }
 
 fn outgoing(request: UpstreamRequest) -> Result<(Request, AbortController), JsValue> {
-    let UpstreamRequest { method, url, headers: wanted, body } = request;
+    let UpstreamRequest { method, url, headers: wanted, content_type, body } = request;
     let headers = Headers::new()?;
     for (name, value) in &wanted {
         headers.set(name, value)?;
     }
+    headers.set("content-type", &content_type)?;
     let abort = AbortController::new()?;
     let init = RequestInit::new();
     init.set_method(method);
     init.set_headers(&headers);
     if !body.is_empty() {
-        init.set_body(&Uint8Array::from(body.as_bytes()));
+        init.set_body(&Uint8Array::from(body.as_slice()));
     }
     init.set_redirect(RequestRedirect::Manual);
     init.set_signal(Some(&abort.signal()));

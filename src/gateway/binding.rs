@@ -26,7 +26,7 @@ pub(super) struct Translation {
 pub(super) fn prepared<P: Ports>(
     ports: &P,
     (operation, binding): (Operation, &str),
-    body: &str,
+    body: &[u8],
 ) -> Result<(ModelRun, Translation), UpstreamFault> {
     const MILLIS: u64 = 1_000;
     let made = input(operation, body).map_err(refused)?;

@@ -4,7 +4,7 @@
 
 use super::caller::caller;
 use super::day;
-use super::forward::{Forwarded, forward};
+use super::forward::{Forwarded, Sent, forward};
 use super::hold::{Ending, Hold, ask_verdict, not_asked};
 use super::memory::Unchecked;
 use super::meter::Meter;
@@ -16,6 +16,8 @@ use super::relay::Relay;
 use super::stored::keep_or_end;
 use crate::auth::Principal;
 use crate::dialect::bad_request::BadRequest;
+use crate::dialect::edit::edited;
+use crate::dialect::form::Form;
 use crate::dialect::request::Request;
 use crate::dialect::rules::Dialect;
 use crate::limit::account::{HoldId, Snapshot, Verdict};
@@ -90,7 +92,8 @@ pub async fn complete<'p, P: Ports>(
     let (principal, plan) = caller(policy, ports, record).await?;
     // 2
     let body = read_body(ports, plan).await?;
-    let request = Request::read(dialect, &body, &plan.allowances).map_err(Rejection::BadRequest)?;
+    let (content_type, form) = form(ports, dialect, &body)?;
+    let request = request(dialect, (&body, form.as_ref()), plan)?;
     record.stream = request.stream;
     // 3
     let priced = Priced::of(policy, plan, &request, Count::WhereItMatters)?;
@@ -112,15 +115,14 @@ pub async fn complete<'p, P: Ports>(
         return Err(Refused { rejection, snapshot: Some(snapshot), hold: Some((hold, false)) });
     }
     // 6
-    let counter = priced.output_counter(&policy.counting);
-    let upstream = priced.upstream;
-    let sent = request.body_for(&priced.forwarding(&request));
+    let (counter, upstream) = (priced.output_counter(&policy.counting), priced.upstream);
+    let edits = request.edits_for(&priced.forwarding(&request));
     let strip = priced.asks_for_usage(&request) && !request.usage_asked;
     let mut meter = Meter::new(&dialect.reply, (request.answers(), strip), counter.clone(), upstream.key.clone());
     let background = request.background.then(|| (Note::of(&priced, &principal), policy.bounds.background));
     // Not needed any more, and an answer may take minutes.
     drop(request);
-    drop(body);
+    let sent = Sent { content_type, body: edited(body, edits) };
     let bounds = (&policy.bounds, hold.record.at.after(policy.bounds.hold));
     let sent_at = ports.now();
     let forwarded = forward(ports, (dialect, upstream), sent, bounds, (counter, &mut meter)).await;
@@ -158,6 +160,30 @@ pub async fn read_body<P: Ports>(ports: &P, plan: &Plan) -> Result<Vec<u8>, Reje
             code: None,
         }),
     })
+}
+
+/// The content type under which a body goes upstream, and the form that it is where the dialect wants one. Everything
+/// else is JSON, whatever its sender calls it: curl says that it is a form.
+fn form<P: Ports>(ports: &P, dialect: &Dialect, body: &[u8]) -> Result<(String, Option<Form>), Rejection> {
+    if dialect.request.medium.files().is_empty() {
+        return Ok(("application/json".to_owned(), None));
+    }
+    let content_type = ports.header("content-type").unwrap_or_default();
+    let form = Form::read(&dialect.request, &content_type, body).map_err(Rejection::BadRequest)?;
+    Ok((content_type, Some(form)))
+}
+
+/// The request in a body, or in the form that it is.
+fn request<'b>(
+    dialect: &'static Dialect,
+    (body, form): (&'b [u8], Option<&'b Form>),
+    plan: &Plan,
+) -> Result<Request<'b>, Rejection> {
+    let read = match form {
+        Some(form) => Request::of_form(dialect, form, &plan.allowances),
+        None => Request::read(dialect, body, &plan.allowances),
+    };
+    read.map_err(Rejection::BadRequest)
 }
 
 /// Holds the estimate, or says why not.

@@ -10,7 +10,7 @@ use super::ports::{Body, Ports, ReadFault, SendFault, UpstreamReply, UpstreamReq
 use super::relay::first_event;
 use crate::dialect::fault::error_of;
 use crate::dialect::reply::{Completion, NotACompletion, OutputCounter};
-use crate::dialect::rules::Dialect;
+use crate::dialect::rules::{Dialect, Medium};
 use crate::dialect::workers_ai::Operation;
 use crate::policy::{Bounds, Upstream, UpstreamKind};
 use crate::rejection::UpstreamFault;
@@ -22,6 +22,15 @@ pub(super) const ANSWER_MAX: usize = 16 * 1024 * 1024;
 const MARGIN: Wait = Wait::seconds(5);
 /// The largest error that is read.
 const ERROR_MAX: usize = 64 * 1024;
+
+/// What is sent upstream.
+#[derive(Debug)]
+pub(super) struct Sent {
+    /// What the body is.
+    pub(super) content_type: String,
+    /// The caller's body, with what had to be changed in it.
+    pub(super) body: Vec<u8>,
+}
 
 /// An answer that may be sent on.
 #[derive(Debug)]
@@ -44,16 +53,16 @@ pub(super) enum Forwarded<B> {
     },
 }
 
-/// Sends `body` to `upstream`. An answer that is not streamed has to be there before `deadline`, when the hold ends.
+/// Sends a body to `upstream`. An answer that is not streamed has to be there before `deadline`, when the hold ends.
 pub(super) async fn forward<P: Ports>(
     ports: &P,
     (dialect, upstream): (&Dialect, &Upstream),
-    body: String,
+    sent: Sent,
     (bounds, deadline): (&Bounds, UnixMillis),
     (mut counter, meter): (OutputCounter, &mut Meter),
 ) -> Result<Forwarded<P::Body>, UpstreamFault> {
     let sent_at = ports.now();
-    let (mut reply, translation) = called(ports, (dialect, upstream), body, bounds.first_byte).await?;
+    let (mut reply, translation) = called(ports, (dialect, upstream), sent, bounds.first_byte).await?;
     let first = Wait(bounds.first_byte.0.saturating_sub(ports.now().since(sent_at).0).max(1));
     if !(200..300).contains(&reply.status) {
         if translation.is_some() {
@@ -66,7 +75,11 @@ pub(super) async fn forward<P: Ports>(
     let kind = reply.header("content-type").unwrap_or_default().trim_start().to_ascii_lowercase();
     let stream = kind.starts_with("text/event-stream");
     let headers = reply_headers(upstream, &reply, stream);
-    if stream {
+    let json = kind.starts_with("application/json");
+    if stream || is_relayed(dialect, &kind, reply.header("content-length")) {
+        if !stream {
+            meter.expect_raw(json);
+        }
         let mut body = match translation {
             Some(translation) => translation.stream(reply.body),
             None => Answered::AsIs(reply.body),
@@ -91,7 +104,7 @@ pub(super) async fn forward<P: Ports>(
 async fn called<P: Ports>(
     ports: &P,
     (dialect, upstream): (&Dialect, &Upstream),
-    body: String,
+    Sent { content_type, body }: Sent,
     within: Wait,
 ) -> Result<(UpstreamReply<P::Body>, Option<Translation>), UpstreamFault> {
     if let UpstreamKind::WorkersAi { binding } = &upstream.kind {
@@ -103,9 +116,27 @@ async fn called<P: Ports>(
         method: "POST",
         url: format!("{}{}", upstream.base_url, dialect.operation()),
         headers: request_headers(upstream, |name| ports.header(name)),
+        content_type,
         body,
     };
     Ok((ports.send(request, within).await?, None))
+}
+
+/// Whether an answer that is no stream of events is relayed as it comes: sound, plain text, and images unless they are
+/// known to be small enough to be read whole.
+fn is_relayed(dialect: &Dialect, kind: &str, length: Option<&str>) -> bool {
+    const PLAIN: [&str; 4] = ["text/plain", "text/vtt", "text/srt", "application/x-subrip"];
+    let is = |kinds: &[&str]| kinds.iter().any(|start| kind.starts_with(start));
+    match dialect.request.medium {
+        _ if !dialect.reply.raw => false,
+        Medium::Text => false,
+        Medium::Speech => is(&["audio/", "application/octet-stream"]),
+        Medium::Transcript(_) => is(&PLAIN),
+        Medium::Images(_) => {
+            is(&["application/json"])
+                && length.and_then(|length| length.parse().ok()).is_none_or(|length: usize| length > ANSWER_MAX)
+        }
+    }
 }
 
 impl From<SendFault> for UpstreamFault {

@@ -28,7 +28,7 @@ pub fn request_headers(upstream: &Upstream, header: impl Fn(&str) -> Option<Stri
         let default = (name == VERSION).then(|| VERSION_DEFAULT.to_owned());
         Some((name.to_owned(), header(name).or(default)?))
     });
-    let set = [("content-type", "application/json"), ("accept-encoding", "identity")];
+    let set = [("accept-encoding", "identity")];
     let credential = upstream.key.iter().map(|key| match upstream.family() {
         Family::OpenAi => ("authorization".to_owned(), format!("Bearer {}", key.0)),
         Family::Anthropic => ("x-api-key".to_owned(), key.0.clone()),

@@ -5,12 +5,16 @@
 
 use std::borrow::Cow;
 
+use crate::dialect::elide::Elided;
 use crate::dialect::fault::redacted;
-use crate::dialect::reply::{Chunk, OutputCounter, Seen};
+use crate::dialect::reply::{Chunk, Completion, NotACompletion, OutputCounter, Seen};
 use crate::dialect::rules::{ErrorEvent, ReplyRules};
 use crate::dialect::sse::{Frame, Framer, fields};
 use crate::dialect::usage::Usage;
 use crate::policy::Secret;
+
+/// How many bytes of an answer in JSON are held back: errors are shorter, images longer.
+const JUDGED: usize = 4 * 1024;
 
 /// How a stream stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,8 +33,19 @@ pub enum Stage {
 #[derive(Debug)]
 pub struct Meter {
     framer: Framer,
+    raw: Option<Raw>,
     out: Vec<u8>,
     tally: Tally,
+}
+
+/// An answer that is no stream of events, and is relayed as it comes.
+#[derive(Debug)]
+enum Raw {
+    /// JSON, of which all but the long strings is kept. Its beginning is held back, so that a short answer is judged before
+    /// anything of it is sent on.
+    Json(Elided, Vec<u8>),
+    /// Sound, or plain text: nothing in it can be read.
+    Opaque,
 }
 
 /// All of a meter but the framer, which is borrowed while it shows frames.
@@ -41,7 +56,8 @@ struct Tally {
     candidates: u64,
     stage: Stage,
     usage: Option<Usage>,
-    usage_event: bool,
+    /// The event of nothing but usage has come, or the end of what has no terminal event.
+    ended: bool,
     finished: Vec<u64>,
     seen: Seen,
     counter: OutputCounter,
@@ -65,26 +81,61 @@ impl Meter {
             candidates,
             stage: Stage::Silent,
             usage: None,
-            usage_event: false,
+            ended: false,
             finished: Vec::new(),
             seen: Seen::default(),
             counter,
             secret,
             stripped: false,
         };
-        Self { framer: Framer::default(), out: Vec::new(), tally }
+        Self { framer: Framer::default(), raw: None, out: Vec::new(), tally }
+    }
+
+    /// What comes is no stream of events: it is JSON, or else sound or plain text, and whole when its connection ends.
+    pub fn expect_raw(&mut self, is_json: bool) {
+        self.raw = Some(if is_json { Raw::Json(Elided::default(), Vec::new()) } else { Raw::Opaque });
+    }
+
+    /// Whether what comes is no stream of events, so that there is no event to end it with.
+    #[must_use]
+    pub fn is_raw(&self) -> bool {
+        self.raw.is_some()
     }
 
     /// Takes the next bytes.
     pub fn push(&mut self, bytes: &[u8]) {
         let (tally, out) = (&mut self.tally, &mut self.out);
-        self.framer.push(bytes, |frame| tally.take(frame, out));
+        let Some(raw) = &mut self.raw else { return self.framer.push(bytes, |frame| tally.take(frame, out)) };
+        if let Raw::Json(elided, beginning) = raw {
+            elided.push(bytes);
+            if tally.stage == Stage::Silent {
+                beginning.extend_from_slice(bytes);
+                if beginning.len() > JUDGED {
+                    tally.pass(beginning, out);
+                    *beginning = Vec::new();
+                }
+                return;
+            }
+        }
+        tally.pass(bytes, out);
     }
 
     /// Takes the end of the upstream's connection. Whether it ended as a stream does: with its terminal event, or at
     /// least with a reason for every candidate.
     pub fn finish(&mut self) -> bool {
         let (tally, out) = (&mut self.tally, &mut self.out);
+        match &mut self.raw {
+            Some(Raw::Json(elided, beginning)) => {
+                tally.answer(&elided.take());
+                // Taken, since the end may be looked at twice.
+                let beginning = core::mem::take(beginning);
+                if tally.ended {
+                    tally.pass(&beginning, out);
+                }
+            }
+            Some(Raw::Opaque) => tally.ended = true,
+            None => {}
+        }
         self.framer.finish(|frame| {
             let before = out.len();
             tally.take(frame, out);
@@ -165,6 +216,12 @@ impl Tally {
                 self.seen.add_unread(bytes.len());
                 out.extend_from_slice(bytes);
             }
+            Frame::Gist(bytes) => {
+                // Its output was seen by its size.
+                let seen = self.seen;
+                self.event(bytes);
+                self.seen = seen;
+            }
             Frame::Event(bytes) => {
                 self.stripped = self.event(bytes);
                 if self.stage == Stage::Failed {
@@ -178,6 +235,24 @@ impl Tally {
         self.stripped = false;
     }
 
+    /// Takes bytes that are passed on as they are.
+    fn pass(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
+        if !bytes.is_empty() {
+            self.stage = Stage::Going;
+            self.seen.add_unread(bytes.len());
+            out.extend_from_slice(bytes);
+        }
+    }
+
+    /// Takes a whole answer that has gone by.
+    fn answer(&mut self, body: &[u8]) {
+        match Completion::read(self.rules, body, &mut self.counter) {
+            Ok(completion) => (self.usage, self.ended) = (completion.usage, true),
+            Err(NotACompletion::Error) => (self.stage, self.seen) = (Stage::Failed, Seen::default()),
+            Err(NotACompletion::Invalid) => {}
+        }
+    }
+
     /// Takes an event; whether it is to be left out.
     fn event(&mut self, bytes: &[u8]) -> bool {
         let fields = fields(bytes);
@@ -187,7 +262,7 @@ impl Tally {
             (Some(before), Some(now)) => Some(before.then(now)),
             (before, now) => now.or(before),
         };
-        self.usage_event |= chunk.usage_only;
+        self.ended |= chunk.usage_only;
         self.seen.add(chunk.seen);
         for candidate in chunk.finished {
             if !self.finished.contains(&candidate) && (self.finished.len() as u64) < self.candidates {
@@ -214,7 +289,7 @@ impl Tally {
     }
 
     fn has_ended(&self) -> bool {
-        self.usage_event || self.finished.len() as u64 >= self.candidates.max(1)
+        self.ended || self.finished.len() as u64 >= self.candidates.max(1)
     }
 }
 

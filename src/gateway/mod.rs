@@ -12,6 +12,7 @@ mod day;
 mod forward;
 pub mod header_policy;
 pub mod hold;
+mod media;
 pub mod memory;
 mod meter;
 mod note;
@@ -140,8 +141,7 @@ pub async fn handle<'p, P: Ports>(policy: &'p Result<Policy, Faults>, ports: &P,
         return frame.refusal(ports, record, rejection.into());
     };
     if call.method == "OPTIONS" && cors::is_on(cors) {
-        let asked = ports.header("access-control-request-headers");
-        let origin = ports.header("origin");
+        let (asked, origin) = (ports.header("access-control-request-headers"), ports.header("origin"));
         frame.headers.extend(cors::preflight_headers(cors, origin.as_deref(), method, asked.as_deref()));
         return frame.whole(204, Vec::new(), Vec::new(), None);
     }
@@ -182,22 +182,21 @@ impl Frame {
         ports: &P,
         mut record: CallRecord,
     ) -> Answer<'p, P::Body> {
-        let frame = self;
         let rated = |(body, snapshot): (Value, Snapshot)| (body, rate_headers(&snapshot));
         let answered = match (route, policy) {
             (Route::Health, _) => {
                 let (status, body) = views::health(policy, ports).await;
-                return frame.json(status, &body, Vec::new());
+                return self.json(status, &body, Vec::new());
             }
             (_, Err(_)) => Err(Rejection::PolicyInvalid.into()),
             (Route::Call(dialect), Ok(policy)) => match complete(policy, ports, dialect, &mut record).await {
-                Ok(completed) => return frame.completed(completed),
+                Ok(completed) => return self.completed(completed),
                 Err(refused) => Err(refused),
             },
             (Route::Stored(asked), Ok(policy)) => match stored(policy, ports, asked, &mut record).await {
                 Ok(Relayed { headers, body }) => {
                     record.write_down(ports);
-                    return frame.whole(200, headers, body, None);
+                    return self.whole(200, headers, body, None);
                 }
                 Err(rejection) => Err(rejection.into()),
             },
@@ -218,9 +217,9 @@ impl Frame {
             Ok((body, headers)) => {
                 (record.status, record.verdict) = (200, "ok");
                 record.write_down(ports);
-                frame.json(200, &body, headers)
+                self.json(200, &body, headers)
             }
-            Err(refused) => frame.refusal(ports, record, refused),
+            Err(refused) => self.refusal(ports, record, refused),
         }
     }
 

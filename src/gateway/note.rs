@@ -79,6 +79,7 @@ impl Note {
         let ceiling = Quantities { input: context, output: named.model.output_max, ..bound };
         let asked = Asked {
             price: named.model.price,
+            medium: RESPONSES.request.medium,
             bound,
             ceiling,
             tier,

@@ -137,6 +137,8 @@ pub async fn read_whole(body: &mut impl Body, cap: usize, bound: impl Fn(usize) 
         }
         match body.next(within).await {
             Piece::Bytes(bytes) if whole.len() + bytes.len() > cap => return Err(ReadFault::TooLarge),
+            // The usual case, a body in one piece, is not copied.
+            Piece::Bytes(bytes) if whole.is_empty() => whole = bytes,
             Piece::Bytes(bytes) => whole.extend_from_slice(&bytes),
             Piece::End => return Ok(whole),
             Piece::Broken => return Err(ReadFault::Broken),
@@ -158,8 +160,10 @@ pub struct UpstreamRequest {
     pub url: String,
     /// Headers, by lower-case name.
     pub headers: Vec<(String, String)>,
+    /// What the body is; of a form, with its boundary.
+    pub content_type: String,
     /// The body.
-    pub body: String,
+    pub body: Vec<u8>,
 }
 
 /// A call to a model through a binding.

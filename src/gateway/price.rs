@@ -3,11 +3,12 @@
 //! Invariant: what is held is what can be charged. The output cap that is priced is the one that is sent upstream, and
 //! a usage beyond what the model can take is charged at what it can take.
 
+use super::media;
 use crate::dialect::bad_request::BadRequest;
 use crate::dialect::prompt::{CountMethod, CountRules, PromptTokens, TextCounter};
 use crate::dialect::reply::{OutputCounter, Seen};
 use crate::dialect::request::{Forwarding, Request};
-use crate::dialect::rules::CapRule;
+use crate::dialect::rules::{CapRule, Medium, RequestRules};
 use crate::dialect::usage::Usage;
 use crate::limit::{Charge, Cost, Estimate, NanoUsd, Tokens};
 use crate::policy::{AboveMax, Model, NamedModel, Plan, Policy, ReportedCost, Upstream};
@@ -34,15 +35,17 @@ pub struct Priced<'p> {
 /// What is known of a call before it is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Asked {
-    /// What it is priced by.
+    /// The prices that it is charged by.
     pub(super) price: Price,
+    /// What it is about.
+    pub(super) medium: Medium,
     /// What it takes at most.
     pub(super) bound: Quantities,
     /// What the model can take for it at most, cap or not.
     pub(super) ceiling: Quantities,
     /// The tier of service that it asks for.
     pub(super) tier: Tier,
-    /// Whether its answer is made of tokens.
+    /// Whether its answer is text.
     pub(super) writes: bool,
     /// Whether its answer says what it used.
     pub(super) has_usage: bool,
@@ -76,9 +79,12 @@ impl<'p> Priced<'p> {
     pub fn of(policy: &'p Policy, plan: &Plan, request: &Request<'_>, when: Count) -> Result<Self, Rejection> {
         let (named, upstream) = served(policy, plan, request)?;
         let model = named.model;
+        let price = media::price_of(model, request).map_err(Rejection::BadRequest)?;
         let output_cap = output_cap(plan, model, request)?;
-        let over_all =
-            |each: Tokens| Tokens(each.0.saturating_mul(request.answers()).saturating_add(request.predicted.0));
+        let over_all = |each: Tokens| {
+            let each = each.0.saturating_add(request.extra.output.0);
+            Tokens(each.saturating_mul(request.answers()).saturating_add(request.predicted.0))
+        };
         let output = over_all(output_cap);
         let exactly = when == Count::Always || matters(plan, model, request, output);
         let rules = &policy.counting;
@@ -93,24 +99,26 @@ impl<'p> Priced<'p> {
         // Every use of a tool of the provider's has the model read the conversation once more, as long as it may be.
         let turns = request.tools.calls.saturating_add(1);
         let context = Tokens(model.count.context.0.saturating_mul(turns));
-        let free = request.dialect.request.free;
+        let read = Tokens(prompt.upper.0.saturating_add(media::tokens_of_files(request).0)).min(model.count.context);
         let input = match request.tools.calls {
-            _ if free => Tokens(0),
-            0 => prompt.upper,
+            _ if request.dialect.request.free => Tokens(0),
+            0 => read,
             _ => context,
         };
-        let bound = Quantities {
+        let text = Quantities {
             cache_write_long: if request.may_cache_long() { input } else { Tokens(0) },
             audio_input: if size.sounds > 0 { input } else { Tokens(0) },
             image_input: Tokens(size.image_tokens),
             tool_calls: request.tools.calls,
             ..bound(request, input, output)
         };
-        let price = if free { Price::default() } else { model.price };
+        let bound = media::bound(request, &price, text);
         let estimate = price.estimate(&bound, request.tier);
         let ceiling = Quantities { input: context, output: over_all(ceiling_of(model, request)), ..bound };
-        let (tier, writes) = (request.tier, request.dialect.request.cap != CapRule::Nothing);
-        let asked = Asked { price, bound, ceiling, tier, writes, has_usage: request.dialect.reply.has_usage };
+        let RequestRules { medium, cap, .. } = request.dialect.request;
+        let writes = cap != CapRule::Nothing && matches!(medium, Medium::Text | Medium::Transcript(_));
+        let has_usage = request.dialect.reply.has_usage;
+        let asked = Asked { price, medium, bound, ceiling, tier: request.tier, writes, has_usage };
         Ok(Self { named, upstream, output_cap, prompt, estimate, asked })
     }
 
@@ -144,8 +152,10 @@ impl<'p> Priced<'p> {
     /// answer that is not whole the usage may be a running one, so it is at least what was seen.
     #[must_use]
     pub fn charge(&self, usage: Option<Usage>, seen: Seen, whole: bool) -> Charged {
-        let Asked { price, bound, ceiling, tier, writes, has_usage } = &self.asked;
-        let usage = usage.unwrap_or_default();
+        let Asked { price, medium, bound, ceiling, tier, writes, has_usage } = &self.asked;
+        let all = usage.unwrap_or_default();
+        let usage = if media::counts(*medium, &all.partial()) { all } else { Usage::default() };
+        let said = usage.quantities().is_some();
         let seen = if *writes { seen.tokens().min(bound.output) } else { Tokens(0) };
         let mut known = usage.quantities().unwrap_or_else(|| Quantities {
             input: usage.input().unwrap_or(bound.input),
@@ -155,17 +165,13 @@ impl<'p> Priced<'p> {
         if !whole {
             known.output = known.output.max(seen);
         }
-        if usage.quantities().is_none() {
-            // What has no usage is what the request says.
-            (known.characters, known.images) = (bound.characters, bound.images);
-            known.audio_ms = if known.audio_ms > 0 { known.audio_ms } else { bound.audio_ms };
-        }
+        let (known, is_known) = media::taken(*medium, price, bound, known, said);
         let believed =
             Quantities { input: known.input.min(ceiling.input), output: known.output.min(ceiling.output), ..known };
-        let tier = usage.tier().unwrap_or(*tier);
+        let tier = all.tier().unwrap_or(*tier);
         let own = price.cost(&believed, tier);
         let most = price.estimate(ceiling, tier).0.usd;
-        let reported = usage.reported_cost().map(|cost| cost.min(most));
+        let reported = all.reported_cost().map(|cost| cost.min(most));
         let usd = match (self.upstream.reported_cost, reported) {
             (ReportedCost::Ignore, _) | (_, None) => own.usd,
             (ReportedCost::Check, Some(reported)) => own.usd.max(reported),
@@ -173,7 +179,7 @@ impl<'p> Priced<'p> {
         };
         let differs = reported.is_some_and(|reported| differ(reported, own.usd));
         let cost = Cost { usd, ..own };
-        let exact = whole && (usage.quantities().is_some() || !has_usage);
+        let exact = whole && (is_known || !has_usage);
         let charge = if exact { Charge::Exact(cost) } else { Charge::AtLeast(cost) };
         Charged { charge, implausible: believed != known, cost_differs: differs }
     }
@@ -201,7 +207,8 @@ fn served<'p>(
     if !price.tiers.has_price(request.tier) {
         return Err(unpriced("service_tier", format!("the model `{}` has no price for this tier", request.model)));
     }
-    if request.extra.audio_output > Tokens(0) && price.audio_output.is_none() {
+    let is_text = request.dialect.request.medium == Medium::Text;
+    if is_text && request.extra.audio_output > Tokens(0) && price.audio_output.is_none() {
         return Err(unpriced("modalities", format!("the model `{}` has no price for sound", request.model)));
     }
     Ok((named, upstream))

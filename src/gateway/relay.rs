@@ -86,6 +86,8 @@ impl<B: Body> Relay<'_, B> {
         match stop {
             Stop::Left if self.on_disconnect == OnDisconnect::Drain => self.drain(ports).await,
             Stop::Ended | Stop::Left => {}
+            // There is no event that could say so: the connection does, by not being ended.
+            Stop::Short | Stop::Silent if self.meter.is_raw() => self.hold.record.verdict = "upstream_broke_off",
             Stop::Short | Stop::Silent => {
                 let fault = if stop == Stop::Silent { UpstreamFault::Timeout } else { UpstreamFault::Invalid };
                 // The client may have left by now; the charge is the same.
@@ -101,7 +103,8 @@ impl<B: Body> Relay<'_, B> {
         }
         let ending = self.ending(stop);
         self.hold.end(ports, ending).await;
-        if stop != Stop::Left {
+        let breaks = self.meter.is_raw() && matches!(stop, Stop::Short | Stop::Silent);
+        if stop != Stop::Left && !breaks {
             // Last, since a client that takes nothing any more may keep it waiting.
             client.close().await;
         }

@@ -189,7 +189,8 @@ async fn ask_upstream<P: Ports>(
         method: asked.method(),
         url: format!("{}{}", upstream.base_url, asked.operation()),
         headers: request_headers(upstream, |name| ports.header(name)),
-        body: String::new(),
+        content_type: "application/json".to_owned(),
+        body: Vec::new(),
     };
     let of_poll = |fault| if fault == UpstreamFault::Timeout { UpstreamFault::PollTimeout } else { fault };
     let mut reply = ports.send(request, bounds.first_byte).await.map_err(|fault| of_poll(fault.into()))?;

@@ -151,10 +151,11 @@ pub(crate) fn said() -> impl Strategy<Value = (Option<&'static str>, Value)> {
 
 /// What the usage in an event counts, as read by hand: in the first place that has one.
 pub(crate) fn usage_by_hand(event: &Value) -> Option<(u64, u64)> {
-    let places = ["/usage", "/x_groq/usage", "/response/usage", "/message/usage", "/result/usage"];
-    let usage = places.iter().filter_map(|place| event.pointer(place)).find(|usage| usage.is_object())?;
-    let count = |names: [&str; 2]| names.iter().find_map(|name| usage.get(name)?.as_u64());
-    Some((count(["prompt_tokens", "input_tokens"])?, count(["completion_tokens", "output_tokens"])?))
+    let places = ["/usage", "/response/usage", "/message/usage", "/result/usage", "/x_groq/usage"];
+    let count = |usage: &Value, names: [&str; 2]| names.iter().find_map(|name| usage.get(name)?.as_u64());
+    places.iter().filter_map(|place| event.pointer(place)).find_map(|usage| {
+        Some((count(usage, ["prompt_tokens", "input_tokens"])?, count(usage, ["completion_tokens", "output_tokens"])?))
+    })
 }
 
 /// Whether an event ends its stream, is an error, and has output, by hand; `None` for a dialect that is not known here.

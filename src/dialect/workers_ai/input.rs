@@ -35,8 +35,8 @@ const EMBEDDINGS_ONLY: [&str; 2] = ["encoding_format", "user"];
 ///
 /// # Errors
 /// If there is something in it that the binding cannot do.
-pub fn input(operation: Operation, body: &str) -> Result<Input, BadRequest> {
-    let (_, given) = Members::of_body(body.as_bytes())?;
+pub fn input(operation: Operation, body: &[u8]) -> Result<Input, BadRequest> {
+    let (_, given) = Members::of_body(body)?;
     if let Some(name) = OTHER_CALLS.iter().find(|name| given.get(name).is_some()) {
         return Err(unsupported(name, format!("`{name}` is not supported: it is another kind of call")));
     }
@@ -69,22 +69,20 @@ fn chat<'m, 'b: 'm>(given: &Members<'b>, kept: impl Iterator<Item = &'m Member<'
 
 /// The messages with a text in each: the models want one where clients say `null` or nothing beside tool calls.
 fn messages(json: &str) -> Cow<'_, str> {
-    let Ok(list) = serde_json::from_str::<Vec<&RawValue>>(json) else { return Cow::Borrowed(json) };
-    let edits: Vec<Edit> = list.into_iter().filter_map(|message| without_content(json, message)).collect();
-    if edits.is_empty() { Cow::Borrowed(json) } else { Cow::Owned(edited(json, edits)) }
+    let list = serde_json::from_str::<Vec<&RawValue>>(json).unwrap_or_default();
+    let messages: Vec<Cow<'_, str>> = list.into_iter().map(|message| with_content(message.get())).collect();
+    let as_they_are = messages.iter().all(|message| matches!(message, Cow::Borrowed(_)));
+    if as_they_are { Cow::Borrowed(json) } else { Cow::Owned(format!("[{}]", messages.join(","))) }
 }
 
-/// The edit that gives a message its content.
-fn without_content(json: &str, message: &RawValue) -> Option<Edit> {
-    let members = object::<Members<'_>>(message.get())?;
-    match members.0.iter().find(|member| member.name == "content") {
-        Some(content) if content.is_null() => Some(Edit { span: content.span(json), text: "\"\"".to_owned() }),
-        Some(_) => None,
-        None => {
-            let start = message.get().as_ptr().addr().saturating_sub(json.as_ptr().addr());
-            Some(insert_member(json, start..start + message.get().len(), "\"content\":\"\""))
-        }
-    }
+fn with_content(message: &str) -> Cow<'_, str> {
+    let Some(members) = object::<Members<'_>>(message) else { return Cow::Borrowed(message) };
+    let edit = match members.0.iter().find(|member| member.name == "content") {
+        Some(content) if content.is_null() => Edit { span: content.span(message), text: "\"\"".to_owned() },
+        Some(_) => return Cow::Borrowed(message),
+        None => insert_member(message, 0..message.len(), "\"content\":\"\""),
+    };
+    String::from_utf8(edited(message.into(), vec![edit])).map_or(Cow::Borrowed(message), Cow::Owned)
 }
 
 /// OpenAI puts a schema into an envelope with a name; the binding wants the schema alone.
@@ -147,7 +145,7 @@ mod tests {
     use super::*;
 
     fn chat(members: &str) -> Result<Input, BadRequest> {
-        input(Operation::Chat, &format!(r#"{{"model":"@cf/a/b",{members}}}"#))
+        input(Operation::Chat, format!(r#"{{"model":"@cf/a/b",{members}}}"#).as_bytes())
     }
 
     fn json(members: &str) -> String {
@@ -181,7 +179,7 @@ mod tests {
     fn a_message_without_a_text_gets_an_empty_one() {
         let given =
             r#""messages":[{"role":"user","content":"Hi"}, {"role":"assistant","content":null,"tool_calls":[]},{},7]"#;
-        let want = r#"{"messages":[{"role":"user","content":"Hi"}, {"role":"assistant","content":"","tool_calls":[]},{"content":""},7]}"#;
+        let want = r#"{"messages":[{"role":"user","content":"Hi"},{"role":"assistant","content":"","tool_calls":[]},{"content":""},7]}"#;
         assert_eq!(json(given), want);
     }
 
@@ -203,7 +201,8 @@ mod tests {
     #[test]
     fn texts_become_a_list_of_texts() {
         let made = |members: &str| {
-            input(Operation::Embeddings, &format!(r#"{{"model":"m",{members}}}"#)).map(|made| (made.json, made.base64))
+            input(Operation::Embeddings, format!(r#"{{"model":"m",{members}}}"#).as_bytes())
+                .map(|made| (made.json, made.base64))
         };
         let ok = |json: &str, base64| Ok((json.to_owned(), base64));
         assert_eq!(made(r#""input":"Volga","user":"u""#), ok(r#"{"text":["Volga"]}"#, false));
@@ -235,6 +234,6 @@ mod tests {
         ] {
             assert_eq!(chat(members).unwrap_err().param.as_deref(), Some(param), "{members}");
         }
-        assert!(input(Operation::Chat, "[]").is_err());
+        assert!(input(Operation::Chat, b"[]").is_err());
     }
 }

@@ -42,6 +42,7 @@ function entries(script) {
   if (script.sse_base64) return script.sse_base64.map((text) => [Buffer.from(text, "base64")]);
   const piece = (entry) => {
     if (typeof entry === "string" || entry.parts) return [Buffer.from(textOf(entry))];
+    if (entry.base64) return [Buffer.from(entry.base64, "base64")];
     if (entry.times) return Array.from({ length: entry.times }, () => entry.chunks.flatMap(piece)).flat();
     return [entry];
   };
