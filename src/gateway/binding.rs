@@ -3,6 +3,7 @@
 //! Invariant: what comes out of here is in OpenAI's shape, as if an upstream of that kind had answered, so nothing that
 //! relays, meters or settles knows the difference. Nothing of it is fetched by an address.
 
+use super::forward::Sent;
 use super::ports::{Body, ModelRun, Piece, Ports, UpstreamReply};
 use crate::dialect::bad_request::BadRequest;
 use crate::dialect::fault::{ErrorBody, error_of, redacted};
@@ -17,6 +18,7 @@ pub(super) struct Translation {
     operation: Operation,
     stamp: Stamp,
     base64: bool,
+    streamed: bool,
 }
 
 /// What is to be run for `body`, and how its answer is translated.
@@ -26,22 +28,28 @@ pub(super) struct Translation {
 pub(super) fn prepared<P: Ports>(
     ports: &P,
     (operation, binding): (Operation, &str),
-    body: &[u8],
+    Sent { body, prompt, .. }: &Sent,
 ) -> Result<(ModelRun, Translation), UpstreamFault> {
     const MILLIS: u64 = 1_000;
     let made = input(operation, body).map_err(refused)?;
     let id = format!("{:012x}", ports.random());
-    let stamp = Stamp { id, created: ports.now().0 / MILLIS, model: made.model.clone() };
+    let stamp = Stamp { id, created: ports.now().0 / MILLIS, model: made.model.clone(), prompt: prompt.0 };
     let run = ModelRun { binding: binding.to_owned(), model: made.model, input: made.json };
-    Ok((run, Translation { operation, stamp, base64: made.base64 }))
+    Ok((run, Translation { operation, stamp, base64: made.base64, streamed: made.stream }))
 }
 
 impl Translation {
-    /// A whole answer as the caller gets it.
-    pub(super) fn whole<P: Ports>(&self, ports: &P, body: Vec<u8>) -> Result<Vec<u8>, UpstreamFault> {
+    /// Whether the caller wants a stream.
+    pub(super) fn is_streamed(&self) -> bool {
+        self.streamed
+    }
+
+    /// A whole answer as the caller gets it, and whether the usage in it is the provider's.
+    pub(super) fn whole<P: Ports>(&self, ports: &P, body: Vec<u8>) -> Result<(Vec<u8>, bool), UpstreamFault> {
         match whole(self.operation, &body, &self.stamp, self.base64) {
-            Ok(Whole::AsIs) => Ok(body),
-            Ok(Whole::Made(made)) => Ok(made.into_bytes()),
+            Ok(Whole::AsIs) => Ok((body, true)),
+            Ok(Whole::Made(made)) => Ok((made.into_bytes(), true)),
+            Ok(Whole::WithOurUsage(made)) => Ok((made.into_bytes(), false)),
             Err(Failure) => Err(told(ports, (&body, 200), None)),
         }
     }
@@ -108,6 +116,13 @@ pub struct Translator<B> {
     body: B,
     events: Events,
     ended: bool,
+}
+
+impl<B> Answered<B> {
+    /// What a body that has been read to its end comes to as a stream.
+    pub(super) fn ready(events: Vec<u8>, body: B) -> Self {
+        Self::Translated(Box::new(Translator { body, events: Events::ready(events), ended: true }))
+    }
 }
 
 impl<B: Body> Body for Answered<B> {

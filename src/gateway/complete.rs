@@ -122,7 +122,7 @@ pub async fn complete<'p, P: Ports>(
     let background = request.background.then(|| (Note::of(&priced, &principal), policy.bounds.background));
     // Not needed any more, and an answer may take minutes.
     drop(request);
-    let sent = Sent { content_type, body: edited(body, edits) };
+    let sent = Sent { content_type, body: edited(body, edits), prompt: priced.prompt.upper };
     let bounds = (&policy.bounds, hold.record.at.after(policy.bounds.hold));
     let sent_at = ports.now();
     let forwarded = forward(ports, (dialect, upstream), sent, bounds, (counter, &mut meter)).await;

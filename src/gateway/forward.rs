@@ -11,7 +11,8 @@ use super::relay::first_event;
 use crate::dialect::fault::error_of;
 use crate::dialect::reply::{Completion, NotACompletion, OutputCounter};
 use crate::dialect::rules::{Dialect, Medium};
-use crate::dialect::workers_ai::Operation;
+use crate::dialect::workers_ai::{Operation, unstreamed};
+use crate::limit::Tokens;
 use crate::policy::{Bounds, Upstream, UpstreamKind};
 use crate::rejection::UpstreamFault;
 use crate::time::{UnixMillis, Wait, parse_retry_after};
@@ -30,6 +31,8 @@ pub(super) struct Sent {
     pub(super) content_type: String,
     /// The caller's body, with what had to be changed in it.
     pub(super) body: Vec<u8>,
+    /// The tokens of its prompt at most, as they are held.
+    pub(super) prompt: Tokens,
 }
 
 /// An answer that may be sent on.
@@ -89,35 +92,58 @@ pub(super) async fn forward<P: Ports>(
     }
     let left = || Wait(deadline.since(ports.now()).0.saturating_sub(MARGIN.0));
     let body = read_answer(&mut reply.body, ANSWER_MAX, (first, bounds.idle), left).await?;
-    let body = match translation {
+    let (body, usage_said) = match &translation {
         Some(translation) => translation.whole(ports, body)?,
-        None => body,
+        None => (body, true),
     };
-    let completion = Completion::read(&dialect.reply, &body, &mut counter).map_err(|why| match why {
+    let mut completion = Completion::read(&dialect.reply, &body, &mut counter).map_err(|why| match why {
         NotACompletion::Invalid => UpstreamFault::Invalid,
         NotACompletion::Error => UpstreamFault::Failed { status: reply.status },
     })?;
+    if translation.is_some_and(|translation| translation.is_streamed()) {
+        return as_stream(upstream, reply, &body, meter).await;
+    }
+    if !usage_said {
+        completion.usage = None;
+    }
     Ok(Forwarded::Whole { headers, body, completion })
+}
+
+/// A whole completion as the stream that was asked for.
+async fn as_stream<B: Body>(
+    upstream: &Upstream,
+    mut reply: UpstreamReply<B>,
+    completion: &[u8],
+    meter: &mut Meter,
+) -> Result<Forwarded<B>, UpstreamFault> {
+    let events = unstreamed(completion).ok_or(UpstreamFault::Invalid)?;
+    reply.headers.retain(|(name, _)| name != "content-type");
+    reply.headers.push(("content-type".to_owned(), "text/event-stream".to_owned()));
+    let headers = reply_headers(upstream, &reply, true);
+    let mut body = Answered::ready(events, reply.body);
+    // It is there already.
+    first_event(&mut body, meter, Wait(1)).await?;
+    Ok(Forwarded::Stream { headers, body })
 }
 
 /// The answer's head, and how the answer is to be translated where it is in the words of another API.
 async fn called<P: Ports>(
     ports: &P,
     (dialect, upstream): (&Dialect, &Upstream),
-    Sent { content_type, body }: Sent,
+    sent: Sent,
     within: Wait,
 ) -> Result<(UpstreamReply<P::Body>, Option<Translation>), UpstreamFault> {
     if let UpstreamKind::WorkersAi { binding } = &upstream.kind {
         let operation = Operation::of(dialect).ok_or(UpstreamFault::Invalid)?;
-        let (run, translation) = binding::prepared(ports, (operation, binding), &body)?;
+        let (run, translation) = binding::prepared(ports, (operation, binding), &sent)?;
         return Ok((ports.run(run, within).await?, Some(translation)));
     }
     let request = UpstreamRequest {
         method: "POST",
         url: format!("{}{}", upstream.base_url, dialect.operation()),
         headers: request_headers(upstream, |name| ports.header(name)),
-        content_type,
-        body,
+        content_type: sent.content_type,
+        body: sent.body,
     };
     Ok((ports.send(request, within).await?, None))
 }

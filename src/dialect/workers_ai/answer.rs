@@ -15,6 +15,8 @@ pub enum Whole {
     AsIs,
     /// This stands in its place.
     Made(String),
+    /// The same, with a usage that is ours: the binding has said none, and clients want one.
+    WithOurUsage(String),
 }
 
 /// An answer is an error in the clothes of a success.
@@ -30,11 +32,11 @@ pub fn whole(operation: Operation, body: &[u8], stamp: &Stamp, base64: bool) -> 
     let Ok(body) = core::str::from_utf8(body) else { return Ok(Whole::AsIs) };
     let Some(json) = unwrapped(body)? else { return Ok(Whole::AsIs) };
     let made = match operation {
-        Operation::Chat => completion(json, stamp),
+        Operation::Chat => completion(json, stamp).map(Whole::Made),
         Operation::Embeddings => embeddings(json, stamp, base64),
     };
     Ok(match made {
-        Some(made) => Whole::Made(made),
+        Some(made) => made,
         None if json.len() == body.len() => Whole::AsIs,
         None => Whole::Made(json.to_owned()),
     })
@@ -78,10 +80,8 @@ fn completion(json: &str, stamp: &Stamp) -> Option<String> {
     let reason = reason.unwrap_or(if calls.is_empty() { "\"stop\"" } else { "\"tool_calls\"" });
     let calls: Vec<String> = calls.iter().zip(0..).map(|(call, place)| call.whole(stamp, place, false)).collect();
     let calls = if calls.is_empty() { String::new() } else { format!(r#","tool_calls":[{}]"#, calls.join(",")) };
-    let usage = usage
-        .filter(|usage| usage.get() != "null")
-        .map_or_else(String::new, |usage| format!(r#","usage":{}"#, usage.get()));
-    let Stamp { id, created, model } = stamp;
+    let usage = said(usage).map_or_else(String::new, |usage| format!(r#","usage":{usage}"#));
+    let Stamp { id, created, model, .. } = stamp;
     Some(format!(
         r#"{{"id":"chatcmpl-{id}","object":"chat.completion","created":{created},"model":{},"choices":[{{"index":0,"message":{{"role":"assistant","content":{content}{calls}}},"logprobs":null,"finish_reason":{reason}}}]{usage}}}"#,
         quoted(model)
@@ -93,8 +93,16 @@ pub(super) fn text(json: &str) -> String {
     if json.starts_with('"') { json.to_owned() } else { quoted(json) }
 }
 
+/// A usage, unless it says nothing: some models send zeros where they have not counted, and no call takes no tokens.
+pub(super) fn said(usage: Option<&RawValue>) -> Option<&str> {
+    let usage = usage?.get();
+    let counts = members(usage, ["prompt_tokens", "completion_tokens", "total_tokens"])?;
+    let is_zero = |count: &RawValue| count.get().trim_matches(['0', '.']).is_empty();
+    counts.into_iter().flatten().any(|count| count.get() != "null" && !is_zero(count)).then_some(usage)
+}
+
 /// A list of embeddings; `None` if it is one already, or none at all.
-fn embeddings(json: &str, stamp: &Stamp, base64: bool) -> Option<String> {
+fn embeddings(json: &str, stamp: &Stamp, base64: bool) -> Option<Whole> {
     let [data, usage] = members(json, ["data", "usage"])?;
     let vectors = serde_json::from_str::<Vec<&RawValue>>(data?.get()).ok()?;
     let mut rows = Vec::with_capacity(vectors.len());
@@ -103,10 +111,14 @@ fn embeddings(json: &str, stamp: &Stamp, base64: bool) -> Option<String> {
         let vector = if base64 { encoded(vector)? } else { vector.to_owned() };
         rows.push(format!(r#"{{"object":"embedding","index":{place},"embedding":{vector}}}"#));
     }
-    let usage = usage
-        .filter(|usage| usage.get() != "null")
-        .map_or_else(String::new, |usage| format!(r#","usage":{}"#, usage.get()));
-    Some(format!(r#"{{"object":"list","data":[{}],"model":{}{usage}}}"#, rows.join(","), quoted(&stamp.model)))
+    let rows = rows.join(",");
+    let list = |usage: &str| {
+        format!(r#"{{"object":"list","data":[{rows}],"model":{},"usage":{usage}}}"#, quoted(&stamp.model))
+    };
+    Some(match said(usage) {
+        Some(usage) => Whole::Made(list(usage)),
+        None => Whole::WithOurUsage(list(&format!(r#"{{"prompt_tokens":{0},"total_tokens":{0}}}"#, stamp.prompt))),
+    })
 }
 
 /// The numbers of a vector as OpenAI packs them: 32 bits each, the lowest byte first.
@@ -121,7 +133,7 @@ mod tests {
     use super::*;
 
     fn made(operation: Operation, body: &str, base64: bool) -> Result<Whole, Failure> {
-        let stamp = Stamp { id: "7f".to_owned(), created: 5, model: "@cf/a/b".to_owned() };
+        let stamp = Stamp { id: "7f".to_owned(), created: 5, model: "@cf/a/b".to_owned(), prompt: 9 };
         whole(operation, body.as_bytes(), &stamp, base64)
     }
 
@@ -146,6 +158,7 @@ mod tests {
                 ),
                 format!(r#""Volga"}},"stop"}}],"usage":{usage}}}"#),
             ),
+            (r#"{"response":"","usage":{"prompt_tokens":0}}"#.to_owned(), r#"""},"stop"}]}"#.to_owned()),
             (r#"{"response":{"a":[1.0,"x"]}}"#.to_owned(), r#""{\"a\":[1.0,\"x\"]}"},"stop"}]}"#.to_owned()),
             (
                 r#"{"response":null,"usage":null,"finish_reason":"length"}"#.to_owned(),
@@ -185,10 +198,7 @@ mod tests {
             assert_eq!(made(Operation::Chat, body, false), Ok(Whole::AsIs), "{body}");
             assert_eq!(made(Operation::Embeddings, body, false), Ok(Whole::AsIs), "{body}");
         }
-        assert_eq!(
-            whole(Operation::Chat, b"\xff", &Stamp { id: String::new(), created: 0, model: String::new() }, false),
-            Ok(Whole::AsIs)
-        );
+        assert_eq!(whole(Operation::Chat, b"\xff", &Stamp::default(), false), Ok(Whole::AsIs));
         let failure = r#"{"success":false,"errors":[{"code":3040,"message":"x"}],"result":null}"#;
         assert_eq!(made(Operation::Chat, failure, false), Err(Failure));
     }
@@ -197,8 +207,8 @@ mod tests {
     fn vectors_keep_the_text_of_their_numbers_or_are_packed() {
         let body = r#"{"shape":[2,2],"data":[[1.50,-2e-3],[0,1]],"pooling":"cls"}"#;
         let list = |first: &str, second: &str| {
-            Ok(Whole::Made(format!(
-                r#"{{"object":"list","data":[{{"object":"embedding","index":0,"embedding":{first}}},{{"object":"embedding","index":1,"embedding":{second}}}],"model":"@cf/a/b"}}"#
+            Ok(Whole::WithOurUsage(format!(
+                r#"{{"object":"list","data":[{{"object":"embedding","index":0,"embedding":{first}}},{{"object":"embedding","index":1,"embedding":{second}}}],"model":"@cf/a/b","usage":{{"prompt_tokens":9,"total_tokens":9}}}}"#
             )))
         };
         assert_eq!(made(Operation::Embeddings, body, false), list("[1.50,-2e-3]", "[0,1]"));
@@ -207,6 +217,8 @@ mod tests {
         let said = r#"{"data":[],"usage":{"prompt_tokens":2,"total_tokens":2}}"#;
         let want = r#"{"object":"list","data":[],"model":"@cf/a/b","usage":{"prompt_tokens":2,"total_tokens":2}}"#;
         assert_eq!(made(Operation::Embeddings, said, false), Ok(Whole::Made(want.to_owned())));
+        let zeros = r#"{"data":[[1]],"usage":{"prompt_tokens":0,"total_tokens":0.0}}"#;
+        assert!(matches!(made(Operation::Embeddings, zeros, false), Ok(Whole::WithOurUsage(_))));
         let odd = r#"{"data":[["x"]]}"#;
         assert_eq!(made(Operation::Embeddings, odd, true), Ok(Whole::AsIs));
     }

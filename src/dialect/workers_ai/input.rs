@@ -20,6 +20,8 @@ pub struct Input {
     pub model: String,
     /// The input, a JSON object.
     pub json: String,
+    /// Whether the answer is to be streamed.
+    pub stream: bool,
     /// Whether the caller wants vectors as the base64 of their numbers.
     pub base64: bool,
 }
@@ -47,7 +49,8 @@ pub fn input(operation: Operation, body: &[u8]) -> Result<Input, BadRequest> {
         Operation::Chat => chat(&given, kept)?,
         Operation::Embeddings => embeddings(&given, kept)?,
     };
-    Ok(Input { model, json, base64: operation == Operation::Embeddings && wants_base64(&given)? })
+    let stream = operation == Operation::Chat && given.get("stream").is_some_and(|stream| stream.value.get() == "true");
+    Ok(Input { model, json, stream, base64: operation == Operation::Embeddings && wants_base64(&given)? })
 }
 
 fn chat<'m, 'b: 'm>(given: &Members<'b>, kept: impl Iterator<Item = &'m Member<'b>>) -> Result<String, BadRequest> {

@@ -12,10 +12,12 @@ pub mod errors;
 mod input;
 mod stream;
 mod tools;
+mod unstreamed;
 
 pub use answer::{Failure, Whole, whole};
 pub use input::{Input, input};
 pub use stream::Events;
+pub use unstreamed::unstreamed;
 
 use super::chat::CHAT;
 use super::embeddings::EMBEDDINGS;
@@ -40,7 +42,7 @@ impl Operation {
 }
 
 /// What an answer in OpenAI's shape says of itself, which a native one does not.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stamp {
     /// Letters and digits that no other answer has.
     pub id: String,
@@ -48,6 +50,8 @@ pub struct Stamp {
     pub created: u64,
     /// Who made it.
     pub model: String,
+    /// The tokens of its prompt, if it does not say them itself.
+    pub prompt: u64,
 }
 
 /// A text as a JSON string.

@@ -5,7 +5,7 @@
 
 use serde_json::value::RawValue;
 
-use super::answer::text;
+use super::answer::{said, text};
 use super::tools::ToolCall;
 use super::{Stamp, quoted};
 use crate::dialect::members::members;
@@ -69,6 +69,12 @@ impl Events {
             passed: true,
         };
         Self { framer: Framer::default(), state, out: Vec::new() }
+    }
+
+    /// A stream of these events, and no more.
+    #[must_use]
+    pub fn ready(out: Vec<u8>) -> Self {
+        Self { out, ..Self::new(Stamp::default()) }
     }
 
     /// Takes the next bytes.
@@ -140,11 +146,11 @@ impl State {
         }
         if response.or(calls).or(usage).or(reason).is_some() {
             self.native(response, calls, out);
-            self.usage =
-                usage.map(RawValue::get).filter(|usage| *usage != "null").map(str::to_owned).or(self.usage.take());
+            self.usage = said(usage).map(str::to_owned).or(self.usage.take());
             self.reason =
                 reason.map(RawValue::get).filter(|why| why.starts_with('"')).map(str::to_owned).or(self.reason.take());
-            self.usage_alone = usage.is_some() && is_empty(response) && calls.is_none_or(|calls| calls.get() == "[]");
+            self.usage_alone =
+                usage.is_some() && is_empty(response) && calls.is_none_or(|calls| matches!(calls.get(), "[]" | "null"));
         }
         true
     }
@@ -194,7 +200,7 @@ impl State {
     }
 
     fn write(&self, members: &str, out: &mut Vec<u8>) {
-        let Stamp { id, created, model } = &self.stamp;
+        let Stamp { id, created, model, .. } = &self.stamp;
         let about = format!(r#""id":"chatcmpl-{id}","object":"chat.completion.chunk","created":{created}"#);
         out.extend_from_slice(format!("data: {{{about},\"model\":{},{members}}}\n\n", quoted(model)).as_bytes());
     }
@@ -221,7 +227,7 @@ mod tests {
     use super::*;
 
     fn stamp() -> Stamp {
-        Stamp { id: "7f".to_owned(), created: 5, model: "m".to_owned() }
+        Stamp { id: "7f".to_owned(), created: 5, model: "m".to_owned(), prompt: 0 }
     }
 
     fn streamed(stream: &[u8], size: usize) -> String {
