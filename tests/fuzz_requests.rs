@@ -7,11 +7,10 @@
 use proptest::prelude::{ProptestConfig, any, prop_assert, prop_assert_eq, prop_oneof, proptest};
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{TestCaseError, TestRunner};
-use support::bodies::{Pair, bodies, deciding, is_asked, json, names, pairs, texts};
+use support::bodies::{Pair, bodies, deciding, is_asked, json, names, pairs, sent_as, texts};
 use support::spelling::{folded, lookalikes};
 use tollgate::dialect::DIALECTS;
 use tollgate::dialect::bad_request::BadRequest;
-use tollgate::dialect::edit::edited;
 use tollgate::dialect::prompt::{CountMethod, CountRules, ModelCount, PromptSize, TextCounter};
 use tollgate::dialect::request::{Allowances, Forwarding, Request};
 use tollgate::dialect::rules::{CapRule, Dialect, RequestRules};
@@ -120,18 +119,13 @@ fn is_set(request: &Request<'_>, sent: &[Pair], held: Tokens, cap_field: Option<
     Ok(())
 }
 
-/// The body that goes upstream.
-fn sent(request: &Request<'_>, body: &[u8], forwarding: &Forwarding<'_>) -> String {
-    String::from_utf8(edited(body.to_vec(), request.edits_for(forwarding))).unwrap()
-}
-
 /// What is sent is what came, but for what has to be set, and to read and set it once more changes nothing.
 fn is_sent_as_it_came(request: &Request<'_>, body: &[u8], cap: u64, ask_usage: bool, allowed: &Allowances) -> Checked {
     let body = str::from_utf8(body).unwrap();
     let output_cap = request.output_cap().unwrap_or(Tokens(2_000)).min(Tokens(cap));
     let cap_field = cap_field(request, cap);
     let forwarding = Forwarding { model: "real \"é\"", output_cap, cap_field, ask_usage };
-    let sent = sent(request, body.as_bytes(), &forwarding);
+    let sent = sent_as(body, request, &forwarding);
     let (before, Some(after)) = (pairs(body).unwrap(), pairs(&sent)) else {
         return Err(TestCaseError::fail(format!("no JSON: {sent}")));
     };
@@ -148,7 +142,7 @@ fn is_sent_as_it_came(request: &Request<'_>, body: &[u8], cap: u64, ask_usage: b
     prop_assert!(!again.usage_asked || is_asked(&after), "{sent}");
     prop_assert_eq!(kept(&again), kept(request));
     prop_assert_eq!(size(&again, CountMethod::Bytes), size(request, CountMethod::Bytes));
-    prop_assert_eq!(crate::sent(&again, sent.as_bytes(), &forwarding), sent);
+    prop_assert_eq!(sent_as(&sent, &again, &forwarding), sent);
     Ok(())
 }
 
@@ -288,9 +282,12 @@ fn a_long_run_finds_no_body_whose_work_grows_faster_than_its_length() {
                 support::fuzz::assert_linear(&format!("{} {name} {item}", dialect.path), body, |body| {
                     if let Ok(request) = Request::read(dialect, body, &allowed(true)) {
                         let _ = std::hint::black_box(size(&request, CountMethod::Bytes));
-                        let (cap_field, output_cap) = (cap_field(&request, 0), Tokens(1));
-                        let forwarding = Forwarding { model: "real", output_cap, cap_field, ask_usage: true };
-                        std::hint::black_box(sent(&request, body, &forwarding));
+                        std::hint::black_box(request.edits_for(&Forwarding {
+                            model: "real",
+                            output_cap: Tokens(1),
+                            cap_field: cap_field(&request, 0),
+                            ask_usage: true,
+                        }));
                     }
                 });
             }

@@ -49,7 +49,7 @@ fn read(chunks: &[&[u8]], to_its_end: bool) -> (Vec<u8>, Vec<Event>, usize) {
             together.extend_from_slice(bytes);
             bytes.len()
         }
-        // What it says has gone by already.
+        // It has gone by already.
         Frame::Gist(_) => 0,
     };
     let mut shown = 0;

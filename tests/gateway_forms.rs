@@ -50,7 +50,7 @@ fn a_form_goes_upstream_byte_for_byte_with_its_boundary() {
             let told = ask(&mut world, path, &form);
             assert_eq!(became(&world, &told), "200, held 1000000, settle exact 400000");
             let sent = world.sent.borrow();
-            assert!(sent[0].body == form.end() && sent[0].content_type == KIND);
+            assert!(*sent[0].body == form.end() && sent[0].content_type == KIND);
         }
     }
 }
@@ -61,7 +61,7 @@ fn an_alias_is_sent_under_the_real_name() {
     let form = |model: &str| sound(model).text("language", "en").text("prompt", "ear");
     let told = ask(&mut world, TRANSCRIPTIONS, &form("ear"));
     assert_eq!(became(&world, &told), "200, held 1000000, settle exact 400000");
-    assert!(world.sent.borrow()[0].body == form("scribe").end());
+    assert!(*world.sent.borrow()[0].body == form("scribe").end());
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn images_that_are_changed_count_by_their_number() {
     let told = ask(&mut edited, EDITS, &form);
     // Three times 8,369 of images and 7 of words at 2; twice a thousand at 10.
     assert_eq!(became(&edited, &told), "200, held 70228000, settle exact 5810000");
-    assert!(edited.sent.borrow()[0].body == form.end());
+    assert!(*edited.sent.borrow()[0].body == form.end());
     let done = format!(r#"{{"type":"image_edit.completed","b64_json":"AAAA",{}"#, answer.split_once("}],").unwrap().1);
     let form = Form::default().file("image", "a.png", 9).text("model", "image").text("prompt", "x");
     let mut streamed = world(events(&[&done]));

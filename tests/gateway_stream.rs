@@ -65,7 +65,7 @@ fn usage_is_asked_for_and_taken_out_again_where_the_client_did_not_ask() {
     let told = world.call("call-1", "plain", &ask(false));
     assert_eq!(told.text(), [ROLE, TEXT, STOP, DONE].concat());
     check(&world, "plain", &told, &format!("200 ; {EXACT}"));
-    let sent = String::from_utf8(world.sent.borrow()[0].body.clone()).unwrap();
+    let sent = String::from_utf8(world.sent.borrow()[0].body.to_vec()).unwrap();
     assert!(sent.contains(r#""stream_options":{"include_usage":true}"#), "{sent}");
 }
 

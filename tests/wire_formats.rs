@@ -253,6 +253,8 @@ fn call() -> CallRecord {
         plan: Some("standard".to_owned()),
         model: Some("gpt-4o-mini".to_owned()),
         kept_as: Some("resp_1".to_owned()),
+        upstream: Some("default".to_owned()),
+        tries: Some(2),
         stream: true,
         limited_by: Some("day".to_owned()),
         wait_ms: Some(1_500),
@@ -276,8 +278,8 @@ fn call() -> CallRecord {
 fn a_call_is_written_down_in_a_fixed_form() {
     let whole = concat!(
         r#"{"id":"call-1","route":"/v1/chat/completions","at":1930478400000,"status":200,"verdict":"ok","#,
-        r#""subject":"user:ann","plan":"standard","model":"gpt-4o-mini","kept_as":"resp_1","stream":true,"limited_by":"day","#,
-        r#""wait_ms":1500,"held":{"requests":1,"input":1,"output":2,"usd":3},"#,
+        r#""subject":"user:ann","plan":"standard","model":"gpt-4o-mini","kept_as":"resp_1","upstream":"default","#,
+        r#""tries":2,"stream":true,"limited_by":"day","wait_ms":1500,"held":{"requests":1,"input":1,"output":2,"usd":3},"#,
         r#""charged":{"requests":1,"input":4,"output":5,"usd":6},"prices":"2026-11-30","exact":false,"#,
         r#""implausible":true,"cost_differs":true,"unchecked":true,"#,
         r#""client_left":true,"unsettled":true,"limiter_ms":7,"ledger_ms":10,"upstream_ms":8,"total_ms":9}"#,

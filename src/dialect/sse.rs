@@ -11,8 +11,8 @@ use memchr::memchr2;
 
 use super::elide::Elided;
 
-/// The most that is held back of one event. No event that we act upon (usage, error, end) comes near it, and a Worker
-/// has 128 MB for all its streams.
+/// The most that is held back of one event, since a Worker has 128 MB for all its streams. The last event of a response
+/// carries the whole answer once more: what is larger goes by, and its usage is read from what is kept of it.
 const HELD_MAX: usize = 256 * 1024;
 
 /// A piece of the stream.

@@ -33,6 +33,11 @@ pub(super) async fn answered<T>(
     }
 }
 
+/// Returns when the time has passed.
+pub(super) async fn pause(wait: Wait) {
+    delay(wait).await;
+}
+
 fn delay(wait: Wait) -> Pin<Box<Delay>> {
     Box::pin(Delay::from(Duration::from_millis(wait.0)))
 }

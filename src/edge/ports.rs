@@ -8,7 +8,7 @@ use wasm_bindgen_futures::JsFuture;
 use web_sys::{AbortController, Headers, Request, RequestInit, RequestRedirect, Response};
 use worker::Context;
 
-use super::bounded::bounded;
+use super::bounded::{bounded, pause};
 use super::js::{Dataset, console_error, console_log, global_fetch, member, now, random_uuid, thrown};
 use super::stream::ReadBody;
 use super::{d1, limiter, models, visitors};
@@ -140,6 +140,10 @@ impl Ports for EdgePorts {
 
     async fn is_human(&self, turnstile: &Turnstile, answer: &str, within: Wait) -> Result<bool, Unavailable> {
         visitors::is_human(turnstile, answer, within).await
+    }
+
+    async fn sleep(&self, wait: Wait) {
+        pause(wait).await;
     }
 
     fn random(&self) -> u64 {

@@ -3,12 +3,12 @@
 //! Invariant: what comes out of here is in OpenAI's shape, as if an upstream of that kind had answered, so nothing that
 //! relays, meters or settles knows the difference. Nothing of it is fetched by an address.
 
-use super::forward::Sent;
 use super::ports::{Body, ModelRun, Piece, Ports, UpstreamReply};
 use crate::dialect::bad_request::BadRequest;
 use crate::dialect::fault::{ErrorBody, error_of, redacted};
 use crate::dialect::workers_ai::errors::{AiError, Meaning};
 use crate::dialect::workers_ai::{Events, Failure, Operation, Stamp, Whole, input, whole};
+use crate::limit::Tokens;
 use crate::rejection::UpstreamFault;
 use crate::time::{UtcDay, Wait, parse_retry_after};
 
@@ -28,7 +28,7 @@ pub(super) struct Translation {
 pub(super) fn prepared<P: Ports>(
     ports: &P,
     (operation, binding): (Operation, &str),
-    Sent { body, prompt, .. }: &Sent,
+    (body, prompt): (&[u8], Tokens),
 ) -> Result<(ModelRun, Translation), UpstreamFault> {
     const MILLIS: u64 = 1_000;
     let made = input(operation, body).map_err(refused)?;

@@ -2,13 +2,14 @@
 //!
 //! Invariant: nothing goes upstream before a reservation, and after one every path carries the hold to its one end.
 
+use super::attempts::{Outgoing, Served, Trying};
 use super::caller::caller;
 use super::day;
-use super::forward::{Forwarded, Sent, forward};
+use super::forward::Forwarded;
 use super::hold::{Ending, Hold, ask_verdict, not_asked};
 use super::memory::Unchecked;
-use super::meter::Meter;
 use super::note::Note;
+use super::offers::Offers;
 use super::ports::{Ports, ReadFault};
 use super::price::{Count, Priced};
 use super::record::CallRecord;
@@ -16,16 +17,16 @@ use super::relay::Relay;
 use super::stored::keep_or_end;
 use crate::auth::Principal;
 use crate::dialect::bad_request::BadRequest;
-use crate::dialect::edit::edited;
 use crate::dialect::form::Form;
 use crate::dialect::request::Request;
 use crate::dialect::rules::Dialect;
+use crate::limit::Estimate;
 use crate::limit::account::{HoldId, Snapshot, Verdict};
 use crate::limit::outbox::Booking;
 use crate::limit::protocol::Command;
 use crate::policy::{OnUnavailable, Plan, Policy};
 use crate::rejection::{Rejection, UpstreamFault};
-use crate::time::UnixMillis;
+use crate::time::{UnixMillis, Wait};
 
 /// What a call comes to.
 #[derive(Debug)]
@@ -96,18 +97,20 @@ pub async fn complete<'p, P: Ports>(
     let request = request(dialect, (&body, form.as_ref()), plan)?;
     record.stream = request.stream;
     // 3
-    let priced = Priced::of(policy, plan, &request, Count::WhereItMatters)?;
-    record.model = Some(priced.named.sent_as.clone());
+    let offers = Offers::of(policy, plan, &request, Count::WhereItMatters)?;
+    let estimate = offers.estimate();
+    record.model = Some(offers.first.named.sent_as.clone());
     record.prices = Some(policy.price_version.clone());
     // 4
     let booking = day::booking(policy, (&principal, plan), record.at);
-    let gate = day::gate(policy, plan, booking.as_ref(), priced.estimate);
+    let gate = day::gate(policy, plan, booking.as_ref(), estimate);
     if let Some(rejection) = gate.as_ref().and_then(|gate| day::refused_before(ports, gate)) {
         return Err(rejection.into());
     }
     // A call in the background that holds nothing could not be found again.
     let on_unavailable = if request.background { OnUnavailable::Closed } else { plan.on_unavailable };
-    let (mut hold, snapshot) = reserve(policy, ports, (&principal, on_unavailable), (&priced, booking), record).await?;
+    let (mut hold, snapshot) =
+        reserve(policy, ports, (&principal, on_unavailable), (estimate, booking), record).await?;
     // 5
     if let Some(gate) = &gate
         && let Err(rejection) = day::count(policy, ports, gate, &mut hold).await
@@ -115,30 +118,42 @@ pub async fn complete<'p, P: Ports>(
         return Err(Refused { rejection, snapshot: Some(snapshot), hold: Some((hold, false)) });
     }
     // 6
-    let (counter, upstream) = (priced.output_counter(&policy.counting), priced.upstream);
-    let edits = request.edits_for(&priced.forwarding(&request));
-    let strip = priced.asks_for_usage(&request) && !request.usage_asked;
-    let mut meter = Meter::new(&dialect.reply, (request.answers(), strip), counter.clone(), upstream.key.clone());
-    let background = request.background.then(|| (Note::of(&priced, &principal), policy.bounds.background));
+    let background = request.background.then(|| (Note::of(&offers.first, &principal), policy.bounds.background));
+    let outgoing = Outgoing::of(dialect, offers, &request);
     // Not needed any more, and an answer may take minutes.
     drop(request);
-    let sent = Sent { content_type, body: edited(body, edits), prompt: priced.prompt.upper };
-    let bounds = (&policy.bounds, hold.record.at.after(policy.bounds.hold));
-    let sent_at = ports.now();
-    let forwarded = forward(ports, (dialect, upstream), sent, bounds, (counter, &mut meter)).await;
+    let (sent_at, deadline) = (ports.now(), hold.record.at.after(policy.bounds.hold));
+    let trying = Trying { ports, policy, deadline, id: hold.id.clone(), record: &mut hold.record };
+    let served = outgoing.serve(trying, (content_type, body)).await;
     // 7 and 8
+    match served {
+        Err(rejection) => Err(unserved(rejection, answered(ports, hold, None, sent_at), snapshot)),
+        Ok(mut served) => {
+            hold.account = served.account.take();
+            let hold = answered(ports, hold, Some(&served.priced), sent_at);
+            Ok(pass_on((policy, plan), ports, served, (hold, snapshot), background).await)
+        }
+    }
+}
+
+/// What is done with an answer: a whole one is settled, or kept, and a stream relayed.
+async fn pass_on<'p, P: Ports>(
+    (policy, plan): (&Policy, &Plan),
+    ports: &P,
+    Served { priced, meter, forwarded, .. }: Served<'p, P::Body>,
+    (hold, snapshot): (Hold, Snapshot),
+    background: Option<(Note, Wait)>,
+) -> Completed<'p, P::Body> {
     match forwarded {
-        Err(fault) => Err(upstream_failed(fault, answered(ports, hold, sent_at), snapshot)),
-        Ok(Forwarded::Whole { mut headers, body, completion }) => {
-            let hold = answered(ports, hold, sent_at);
+        Forwarded::Whole { mut headers, body, completion } => {
             let ending = Ending::Settle(priced.charge(completion.usage, completion.seen, true));
             let hold = keep_or_end(ports, (hold, ending), (&priced, background), (&mut headers, &body)).await;
-            Ok(Completed::Whole { headers, body, snapshot, hold })
+            Completed::Whole { headers, body, snapshot, hold }
         }
-        Ok(Forwarded::Stream { headers, body }) => {
-            let (hold, on_disconnect, bounds) = (answered(ports, hold, sent_at), plan.on_disconnect, policy.bounds);
+        Forwarded::Stream { headers, body } => {
+            let (on_disconnect, bounds) = (plan.on_disconnect, policy.bounds);
             let relay = Box::new(Relay { body, meter, hold, priced, on_disconnect, bounds });
-            Ok(Completed::Stream { headers, snapshot, relay })
+            Completed::Stream { headers, snapshot, relay }
         }
     }
 }
@@ -191,21 +206,22 @@ async fn reserve<P: Ports>(
     policy: &Policy,
     ports: &P,
     (principal, on_unavailable): (&Principal, OnUnavailable),
-    (priced, booking): (&Priced<'_>, Option<Booking>),
+    (estimate, booking): (Estimate, Option<Booking>),
     record: &mut CallRecord,
 ) -> Result<(Hold, Snapshot), Refused> {
     let (subject, now) = (&principal.subject, ports.now());
     let object_plan = principal.object_plan();
-    let call = (object_plan.as_str(), priced.estimate);
+    let call = (object_plan.as_str(), estimate);
     if let Some((denial, snapshot)) = ports.memory().refusal(subject, call, now) {
         return Err(Refused { rejection: Rejection::Limited(denial), snapshot: Some(snapshot), hold: None });
     }
     let id = HoldId(record.id.clone());
     let hold = |record: &mut CallRecord| {
         let record = core::mem::take(record);
-        Hold { subject: subject.clone(), id: id.clone(), within: policy.bounds.limiter, counted: true, record }
+        let (subject, id, within) = (subject.clone(), id.clone(), policy.bounds.limiter);
+        Hold { subject, account: None, id, within, counted: true, record }
     };
-    let (estimate, time) = (priced.estimate, policy.bounds.hold);
+    let time = policy.bounds.hold;
     let command = Command::Reserve { id: id.clone(), plan: object_plan.clone(), estimate, hold: time, booking };
     let asked = ask_verdict(ports, subject, &command, policy.bounds.limiter).await;
     record.limiter_ms = ports.now().since(now).0;
@@ -240,17 +256,22 @@ async fn reserve<P: Ports>(
     }
 }
 
-/// The hold of a call whose answer has come.
-fn answered<P: Ports>(ports: &P, mut hold: Hold, sent_at: UnixMillis) -> Hold {
+/// The hold of a call whose answer has come, if there is anybody who gave one.
+fn answered<P: Ports>(ports: &P, mut hold: Hold, by: Option<&Priced<'_>>, sent_at: UnixMillis) -> Hold {
     let record = &mut hold.record;
     record.upstream_ms = ports.now().since(sent_at).0;
     record.status = 200;
     record.verdict = "ok";
+    record.tries = record.tries.filter(|tries| *tries > 1);
+    if let Some(Priced { named, upstream, .. }) = by {
+        record.model = Some(named.sent_as.clone());
+        record.upstream = Some(upstream.name.clone());
+    }
     hold
 }
 
-fn upstream_failed(fault: UpstreamFault, hold: Hold, snapshot: Snapshot) -> Refused {
+fn unserved(rejection: Rejection, hold: Hold, snapshot: Snapshot) -> Refused {
     // After a time-out the provider may have worked, so the day's count stays.
-    let give_back = fault != UpstreamFault::Timeout;
-    Refused { rejection: Rejection::Upstream(fault), snapshot: Some(snapshot), hold: Some((hold, give_back)) }
+    let give_back = rejection != Rejection::Upstream(UpstreamFault::Timeout);
+    Refused { rejection, snapshot: Some(snapshot), hold: Some((hold, give_back)) }
 }

@@ -9,8 +9,9 @@ use super::caller::caller;
 use super::complete::read_body;
 use super::day;
 use super::hold::ask_verdict;
+use super::offers::Offers;
 use super::ports::Ports;
-use super::price::{Count, Priced};
+use super::price::Count;
 use super::record::CallRecord;
 use super::views::unavailable;
 use crate::dialect::chat::CHAT;
@@ -29,20 +30,21 @@ pub(super) async fn count<P: Ports>(
     let (principal, plan) = caller(policy, ports, record).await?;
     let body = read_body(ports, plan).await?;
     let request = Request::read(&CHAT, &body, &plan.allowances).map_err(Rejection::BadRequest)?;
-    let counted = Priced::of(policy, plan, &request, Count::Always)?;
+    let counted = Offers::of(policy, plan, &request, Count::Always)?.first;
     // The call itself is counted less carefully where that could not change what it holds by much.
-    let priced = Priced::of(policy, plan, &request, Count::WhereItMatters)?;
+    let offers = Offers::of(policy, plan, &request, Count::WhereItMatters)?;
+    let (priced, estimate) = (&offers.first, offers.estimate());
     record.model = Some(priced.named.sent_as.clone());
-    let command = Command::Check { plan: principal.object_plan(), estimate: priced.estimate };
+    let command = Command::Check { plan: principal.object_plan(), estimate };
     let asked = ask_verdict(ports, &principal.subject, &command, policy.bounds.limiter).await;
     let (verdict, snapshot) = asked.map_err(|fault| unavailable(ports, &fault))?;
-    let held = priced.estimate.0;
+    let held = estimate.0;
     let rejection = match verdict {
         Verdict::Wait(denial) => Some(Rejection::Limited(denial)),
         Verdict::NeverFits(denial) => Some(Rejection::NeverFits(denial)),
         Verdict::Reserved { .. } | Verdict::Ended => {
             let booking = day::booking(policy, (&principal, plan), record.at);
-            match day::gate(policy, plan, booking.as_ref(), priced.estimate) {
+            match day::gate(policy, plan, booking.as_ref(), estimate) {
                 Some(gate) => day::look(policy, ports, &gate).await?,
                 None => None,
             }

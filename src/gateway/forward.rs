@@ -3,20 +3,26 @@
 //! Invariant: the address comes from the policy, never from the caller. An answer that is not streamed is read whole,
 //! so a failure costs nothing and is told as one; of a stream, the first event is looked at.
 
+use std::rc::Rc;
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
 use super::binding::{self, Answered, Translation};
 use super::header_policy::{reply_headers, request_headers};
 use super::meter::Meter;
 use super::ports::{Body, Ports, ReadFault, SendFault, UpstreamReply, UpstreamRequest, read_whole};
+use super::price::Priced;
 use super::relay::first_event;
 use crate::dialect::fault::error_of;
 use crate::dialect::reply::{Completion, NotACompletion, OutputCounter};
 use crate::dialect::rules::{Dialect, Medium};
 use crate::dialect::workers_ai::{Operation, unstreamed};
-use crate::limit::Tokens;
-use crate::policy::{Bounds, Upstream, UpstreamKind};
+use crate::policy::{Upstream, UpstreamKind};
 use crate::rejection::UpstreamFault;
 use crate::time::{UnixMillis, Wait, parse_retry_after};
 
+/// What a deployment's name may have in a path as it is.
+const DEPLOYMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.');
 /// The largest answer that is read whole; a Worker has 128 MB for all its calls.
 pub(super) const ANSWER_MAX: usize = 16 * 1024 * 1024;
 /// How long before its deadline a hold is settled at the latest.
@@ -30,9 +36,7 @@ pub(super) struct Sent {
     /// What the body is.
     pub(super) content_type: String,
     /// The caller's body, with what had to be changed in it.
-    pub(super) body: Vec<u8>,
-    /// The tokens of its prompt at most, as they are held.
-    pub(super) prompt: Tokens,
+    pub(super) body: Rc<Vec<u8>>,
 }
 
 /// An answer that may be sent on.
@@ -59,21 +63,21 @@ pub(super) enum Forwarded<B> {
 /// Sends a body to `upstream`. An answer that is not streamed has to be there before `deadline`, when the hold ends.
 pub(super) async fn forward<P: Ports>(
     ports: &P,
-    (dialect, upstream): (&Dialect, &Upstream),
+    (dialect, priced): (&Dialect, &Priced<'_>),
     sent: Sent,
-    (bounds, deadline): (&Bounds, UnixMillis),
+    (first, idle, deadline): (Wait, Wait, UnixMillis),
     (mut counter, meter): (OutputCounter, &mut Meter),
 ) -> Result<Forwarded<P::Body>, UpstreamFault> {
-    let sent_at = ports.now();
-    let (mut reply, translation) = called(ports, (dialect, upstream), sent, bounds.first_byte).await?;
-    let first = Wait(bounds.first_byte.0.saturating_sub(ports.now().since(sent_at).0).max(1));
+    let (sent_at, upstream) = (ports.now(), priced.upstream);
+    let (mut reply, translation) = called(ports, (dialect, priced), sent, first).await?;
+    let first = Wait(first.0.saturating_sub(ports.now().since(sent_at).0).max(1));
     if !(200..300).contains(&reply.status) {
         if translation.is_some() {
-            let body = read_answer(&mut reply.body, ERROR_MAX, (first, bounds.idle), || first).await;
+            let body = read_answer(&mut reply.body, ERROR_MAX, (first, idle), || first).await;
             return Err(binding::refusal(ports, &reply, &body.unwrap_or_default()));
         }
         let secret = upstream.key.as_ref().map(|key| key.0.as_str());
-        return Err(refusal(ports, &mut reply, (first, bounds.idle), secret).await);
+        return Err(refusal(ports, &mut reply, (first, idle), secret).await);
     }
     let kind = reply.header("content-type").unwrap_or_default().trim_start().to_ascii_lowercase();
     let stream = kind.starts_with("text/event-stream");
@@ -91,7 +95,7 @@ pub(super) async fn forward<P: Ports>(
         return Ok(Forwarded::Stream { headers, body });
     }
     let left = || Wait(deadline.since(ports.now()).0.saturating_sub(MARGIN.0));
-    let body = read_answer(&mut reply.body, ANSWER_MAX, (first, bounds.idle), left).await?;
+    let body = read_answer(&mut reply.body, ANSWER_MAX, (first, idle), left).await?;
     let (body, usage_said) = match &translation {
         Some(translation) => translation.whole(ports, body)?,
         None => (body, true),
@@ -129,23 +133,40 @@ async fn as_stream<B: Body>(
 /// The answer's head, and how the answer is to be translated where it is in the words of another API.
 async fn called<P: Ports>(
     ports: &P,
-    (dialect, upstream): (&Dialect, &Upstream),
+    (dialect, priced): (&Dialect, &Priced<'_>),
     sent: Sent,
     within: Wait,
 ) -> Result<(UpstreamReply<P::Body>, Option<Translation>), UpstreamFault> {
+    let upstream = priced.upstream;
     if let UpstreamKind::WorkersAi { binding } = &upstream.kind {
         let operation = Operation::of(dialect).ok_or(UpstreamFault::Invalid)?;
-        let (run, translation) = binding::prepared(ports, (operation, binding), &sent)?;
+        let (run, translation) = binding::prepared(ports, (operation, binding), (&sent.body, priced.prompt.upper))?;
         return Ok((ports.run(run, within).await?, Some(translation)));
     }
     let request = UpstreamRequest {
         method: "POST",
-        url: format!("{}{}", upstream.base_url, dialect.operation()),
+        url: address(upstream, dialect.operation(), &priced.named.sent_as),
         headers: request_headers(upstream, |name| ports.header(name)),
         content_type: sent.content_type,
         body: sent.body,
     };
     Ok((ports.send(request, within).await?, None))
+}
+
+/// Where an operation is called at an upstream; `model` is its name there.
+pub(super) fn address(upstream: &Upstream, operation: &str, model: &str) -> String {
+    let base = &upstream.base_url;
+    match &upstream.kind {
+        UpstreamKind::Azure { api_version } if operation.starts_with("/responses") => {
+            format!("{base}/openai{operation}?api-version={api_version}")
+        }
+        UpstreamKind::Azure { api_version } => {
+            // A name that the policy lets the caller choose must not choose the path.
+            let deployment = utf8_percent_encode(model, DEPLOYMENT);
+            format!("{base}/openai/deployments/{deployment}{operation}?api-version={api_version}")
+        }
+        _ => format!("{base}{operation}"),
+    }
 }
 
 /// Whether an answer that is no stream of events is relayed as it comes: sound, plain text, and images unless they are

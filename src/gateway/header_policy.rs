@@ -5,7 +5,7 @@
 
 use super::ports::UpstreamReply;
 use crate::dialect::rules::Family;
-use crate::policy::{Upstream, may_pass};
+use crate::policy::{Upstream, UpstreamKind, may_pass};
 
 /// Request headers that pass as they are.
 const REQUEST: [&str; 6] =
@@ -29,9 +29,12 @@ pub fn request_headers(upstream: &Upstream, header: impl Fn(&str) -> Option<Stri
         Some((name.to_owned(), header(name).or(default)?))
     });
     let set = [("accept-encoding", "identity")];
-    let credential = upstream.key.iter().map(|key| match upstream.family() {
-        Family::OpenAi => ("authorization".to_owned(), format!("Bearer {}", key.0)),
-        Family::Anthropic => ("x-api-key".to_owned(), key.0.clone()),
+    let credential = upstream.key.iter().map(|key| match upstream.kind {
+        UpstreamKind::OpenAi | UpstreamKind::WorkersAi { .. } => {
+            ("authorization".to_owned(), format!("Bearer {}", key.0))
+        }
+        UpstreamKind::Azure { .. } => ("api-key".to_owned(), key.0.clone()),
+        UpstreamKind::Anthropic => ("x-api-key".to_owned(), key.0.clone()),
     });
     passing.chain(set.map(|(name, value)| (name.to_owned(), value.to_owned()))).chain(credential).collect()
 }

@@ -6,6 +6,7 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 
+use super::retry::Standing;
 use crate::auth::Subject;
 use crate::ledger::{DayRefusal, DayScope, Gate, SITE_KEY};
 use crate::limit::Estimate;
@@ -27,6 +28,7 @@ pub struct Memory {
     days: RefCell<HashMap<String, DayMemory>>,
     unchecked: RefCell<[Minute; 2]>,
     ledger: RefCell<Option<(UnixMillis, bool)>>,
+    upstreams: RefCell<HashMap<String, Standing>>,
 }
 
 /// What could not be checked.
@@ -150,6 +152,12 @@ impl Memory {
     #[must_use]
     pub fn ledger_answered(&self, now: UnixMillis) -> Option<bool> {
         self.ledger.borrow().filter(|(until, _)| *until > now).map(|(_, answers)| answers)
+    }
+
+    /// What is known of an upstream, to be looked at or changed by `with`.
+    pub fn upstream<T>(&self, name: &str, with: impl FnOnce(&mut Standing) -> T) -> T {
+        // Names come from the policy alone, so there are few.
+        with(self.upstreams.borrow_mut().entry(name.to_owned()).or_default())
     }
 
     /// Whether one more call may pass unchecked in this minute.

@@ -3,6 +3,7 @@
 //! Invariant: only the routes of a fixed table exist, matched as they are written; whatever happens on one of them, the
 //! answer has a request id, the error shape is the same, and the call is written down once.
 
+mod attempts;
 mod binding;
 mod caller;
 pub mod complete;
@@ -16,10 +17,13 @@ mod media;
 pub mod memory;
 mod meter;
 mod note;
+pub mod offers;
 pub mod ports;
 pub mod price;
 pub mod record;
 pub mod relay;
+pub mod retry;
+mod routes;
 mod stored;
 mod views;
 mod visit;
@@ -32,10 +36,10 @@ use hold::{Ending, Hold};
 use ports::Ports;
 use record::CallRecord;
 use relay::Relay;
-use stored::{Asked, stored};
+use routes::{Route, route_of};
+use stored::stored;
 
-use crate::dialect::DIALECTS;
-use crate::dialect::rules::{Dialect, Family};
+use crate::dialect::rules::Family;
 use crate::limit::account::Snapshot;
 use crate::policy::{Cors, Faults, Policy};
 use crate::rate_headers::{anthropic_rate_headers, rate_headers};
@@ -91,35 +95,6 @@ struct Relayed {
     body: Vec<u8>,
 }
 
-/// What a route does.
-#[derive(Clone, Copy, Debug)]
-enum Route<'c> {
-    Call(&'static Dialect),
-    Stored(Asked<'c>),
-    Count,
-    /// All models, or the one of this name, as the path has it.
-    Models(Option<&'c str>),
-    Usage,
-    Visit,
-    Health,
-}
-
-impl Route<'_> {
-    /// Whose clients call it.
-    fn family(self) -> Family {
-        if let Self::Call(dialect) = self { dialect.family } else { Family::OpenAi }
-    }
-}
-
-/// The routes beside those of the dialects: path, method, what it does.
-const ROUTES: [(&str, &str, Route<'_>); 5] = [
-    ("/v1/tokens/count", "POST", Route::Count),
-    ("/v1/models", "GET", Route::Models(None)),
-    ("/v1/usage", "GET", Route::Usage),
-    ("/v1/visitor", "POST", Route::Visit),
-    ("/healthz", "GET", Route::Health),
-];
-
 /// Answers a call.
 pub async fn handle<'p, P: Ports>(policy: &'p Result<Policy, Faults>, ports: &P, call: &Call) -> Answer<'p, P::Body> {
     let no_cors = Cors::default();
@@ -150,20 +125,6 @@ pub async fn handle<'p, P: Ports>(policy: &'p Result<Policy, Faults>, ports: &P,
         return frame.refusal(ports, record, rejection.into());
     }
     frame.routed(route, policy, ports, record).await
-}
-
-/// The route of a path, matched as it is written: its name, its method, and what it does.
-fn route_of(call: &Call) -> Option<(&'static str, &'static str, Route<'_>)> {
-    if let Some(own) = ROUTES.iter().find(|(own, _, _)| *own == call.path) {
-        return Some(*own);
-    }
-    if let Some(dialect) = DIALECTS.iter().find(|dialect| dialect.path == call.path) {
-        return Some((dialect.path, "POST", Route::Call(dialect)));
-    }
-    if let Some(name) = call.path.strip_prefix("/v1/models/").filter(|name| !name.is_empty()) {
-        return Some(("/v1/models/{id}", "GET", Route::Models(Some(name))));
-    }
-    Asked::of(call).map(|(route, method, asked)| (route, method, Route::Stored(asked)))
 }
 
 /// What all answers to a call have in common.

@@ -3,6 +3,8 @@
 //! Invariant: every port has two implementations, the platform's in `edge` and the tests' in memory; nothing here names
 //! a platform type.
 
+use std::rc::Rc;
+
 use crate::auth::Subject;
 use crate::ledger::{Gate, Row};
 use crate::limit::protocol::{Command, Reply};
@@ -52,6 +54,9 @@ pub trait Ports {
 
     /// Whether a browser's answer to the challenge is good.
     async fn is_human(&self, turnstile: &Turnstile, answer: &str, within: Wait) -> Result<bool, Unavailable>;
+
+    /// Returns when the time has passed.
+    async fn sleep(&self, wait: Wait);
 
     /// An unguessable number.
     fn random(&self) -> u64;
@@ -162,8 +167,8 @@ pub struct UpstreamRequest {
     pub headers: Vec<(String, String)>,
     /// What the body is; of a form, with its boundary.
     pub content_type: String,
-    /// The body.
-    pub body: Vec<u8>,
+    /// The body; it may have to be sent again.
+    pub body: Rc<Vec<u8>>,
 }
 
 /// A call to a model through a binding.

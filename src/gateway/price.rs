@@ -72,12 +72,17 @@ pub enum Count {
 }
 
 impl<'p> Priced<'p> {
-    /// Prices a request under a plan.
+    /// Prices a request under a plan, as it is served by `named`.
     ///
     /// # Errors
-    /// If the model is not the plan's to call, or a number is beyond what the plan allows.
-    pub fn of(policy: &'p Policy, plan: &Plan, request: &Request<'_>, when: Count) -> Result<Self, Rejection> {
-        let (named, upstream) = served(policy, plan, request)?;
+    /// If it is not served there, or a number is beyond what the plan allows.
+    pub fn of(
+        policy: &'p Policy,
+        plan: &Plan,
+        (request, named): (&Request<'_>, NamedModel<'p>),
+        when: Count,
+    ) -> Result<Self, Rejection> {
+        let upstream = upstream_of(policy, &named, request)?;
         let model = named.model;
         let price = media::price_of(model, request).map_err(Rejection::BadRequest)?;
         let output_cap = output_cap(plan, model, request)?;
@@ -191,14 +196,12 @@ fn differ(reported: NanoUsd, own: NanoUsd) -> bool {
     reported.0.abs_diff(own.0) > own.0 / HUNDRED
 }
 
-/// The model that a request names, and the upstream that serves it in the request's dialect.
-fn served<'p>(
+/// The upstream that serves a model in the request's dialect.
+fn upstream_of<'p>(
     policy: &'p Policy,
-    plan: &Plan,
+    named: &NamedModel<'p>,
     request: &Request<'_>,
-) -> Result<(NamedModel<'p>, &'p Upstream), Rejection> {
-    let unknown = || Rejection::ModelNotFound { model: request.model.clone() };
-    let named = policy.model(plan, &request.model).ok_or_else(unknown)?;
+) -> Result<&'p Upstream, Rejection> {
     let upstream = policy.upstream(named.model).ok_or(Rejection::PolicyInvalid)?;
     if !upstream.serves(request.dialect) {
         return Err(Rejection::ModelElsewhere { model: request.model.clone(), path: request.dialect.path });
@@ -211,7 +214,7 @@ fn served<'p>(
     if is_text && request.extra.audio_output > Tokens(0) && price.audio_output.is_none() {
         return Err(unpriced("modalities", format!("the model `{}` has no price for sound", request.model)));
     }
-    Ok((named, upstream))
+    Ok(upstream)
 }
 
 /// The output cap that is held and sent, for each answer.

@@ -35,6 +35,12 @@ pub struct CallRecord {
     /// asked for its answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kept_as: Option<String>,
+    /// Which upstream answered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub upstream: Option<String>,
+    /// How often an upstream was tried, where that was not once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tries: Option<u64>,
     /// Whether the answer was a stream.
     pub stream: bool,
     /// The limit that refused.

@@ -3,8 +3,10 @@
 //! Invariant: a caller reaches the calls of its own object and nobody else's. Asking holds nothing and spends nothing; the
 //! first answer that is an end ends the hold, and no later one changes that.
 
+use std::rc::Rc;
+
 use super::caller::caller;
-use super::forward::{ANSWER_MAX, read_answer, refusal};
+use super::forward::{ANSWER_MAX, address, read_answer, refusal};
 use super::header_policy::{reply_headers, request_headers};
 use super::hold::{Ending, Hold, ask_twice, not_asked};
 use super::note::Note;
@@ -84,6 +86,11 @@ pub(super) async fn keep_or_end<P: Ports>(
     let Some(((note, time), standing)) = background.and_then(|background| Some((background, going()?))) else {
         return Some(Box::new((hold, ending)));
     };
+    let charge = Charge::AtLeast(priced.estimate.0);
+    let unsaid = Ending::Settle(Charged { charge, implausible: false, cost_differs: false });
+    // What the provider has taken on counts there at its bound.
+    let command = unsaid.command(hold.id.clone(), hold.counted);
+    hold.end_account(ports, &command).await;
     let kept = match &standing.id {
         Some(id) => hold.keep(ports, (id, note.to_text()), time).await,
         None => Ok(false),
@@ -98,13 +105,11 @@ pub(super) async fn keep_or_end<P: Ports>(
     ports.warn(&format!("call {}: it goes on in the background, but its hold was not kept: {why}", hold.id.0));
     hold.record.verdict = "not_kept";
     headers.push((NOT_KEPT.0.to_owned(), NOT_KEPT.1.to_owned()));
-    let charge = Charge::AtLeast(priced.estimate.0);
-    let ending = Ending::Settle(Charged { charge, implausible: false, cost_differs: false });
     if kept.is_ok() {
-        return Some(Box::new((hold, ending)));
+        return Some(Box::new((hold, unsaid)));
     }
     // It may be kept all the same: then whoever fetches the answer settles it, and else a deadline does.
-    ending.write_into(&mut hold.record);
+    unsaid.write_into(&mut hold.record);
     hold.record.unsettled = true;
     hold.record.write_down(ports);
     None
@@ -187,10 +192,10 @@ async fn ask_upstream<P: Ports>(
     let sent_at = ports.now();
     let request = UpstreamRequest {
         method: asked.method(),
-        url: format!("{}{}", upstream.base_url, asked.operation()),
+        url: address(upstream, &asked.operation(), ""),
         headers: request_headers(upstream, |name| ports.header(name)),
         content_type: "application/json".to_owned(),
-        body: Vec::new(),
+        body: Rc::default(),
     };
     let of_poll = |fault| if fault == UpstreamFault::Timeout { UpstreamFault::PollTimeout } else { fault };
     let mut reply = ports.send(request, bounds.first_byte).await.map_err(|fault| of_poll(fault.into()))?;

@@ -38,6 +38,9 @@ use crate::time::is_calendar_date;
 /// The plan that stands for giving out visitor tokens. No plan of a policy can have the name.
 pub const ISSUE: &str = "~issue";
 
+/// Before an upstream's name: the plan that stands for our account there. No plan of a policy can have such a name.
+pub const ACCOUNT: &str = "~account~";
+
 /// Everything that is decided before a call comes in.
 #[derive(Clone, Debug)]
 pub struct Policy {
@@ -79,6 +82,22 @@ pub struct NamedModel<'p> {
     pub known_as: String,
 }
 
+impl<'p> NamedModel<'p> {
+    /// A model that is known as `name`: its own, a snapshot's, or any where it stands for all.
+    fn of(model: &'p Model, name: &str) -> Self {
+        let sent_as = match (&model.upstream_model, name.strip_prefix(model.name.as_str())) {
+            (Some(there), date) => format!("{there}{}", date.unwrap_or_default()),
+            (None, _) => name.to_owned(),
+        };
+        Self { model, sent_as, known_as: name.to_owned() }
+    }
+
+    /// The same model as others serve it, in the order in which they are tried.
+    pub fn fallbacks(&self) -> impl Iterator<Item = Self> {
+        self.model.fallbacks.iter().map(|model| Self::of(model, &self.known_as))
+    }
+}
+
 impl Policy {
     /// The model that `name` means for a plan: an alias means its model, a name that ends in a date is a snapshot of
     /// the model before it, and one that is not known is the default model, where there is one. `None` if there is no
@@ -101,16 +120,12 @@ impl Policy {
     /// The model of this name, or that it is a snapshot of.
     fn listed(&self, name: &str) -> Option<NamedModel<'_>> {
         let model = self.models.get(name).or_else(|| self.models.get(snapshot_of(name)?))?;
-        let there = model.upstream_model.as_deref().unwrap_or(&model.name);
-        let date = name.strip_prefix(model.name.as_str()).unwrap_or_default();
-        Some(NamedModel { model, sent_as: format!("{there}{date}"), known_as: name.to_owned() })
+        Some(NamedModel::of(model, name))
     }
 
     /// What stands for a model that nobody knows.
     fn default_for(&self, name: &str) -> Option<NamedModel<'_>> {
-        let model = self.default_model.as_ref().filter(|_| is_name(name))?;
-        let sent_as = model.upstream_model.as_deref().unwrap_or(name).to_owned();
-        Some(NamedModel { model, sent_as, known_as: name.to_owned() })
+        Some(NamedModel::of(self.default_model.as_ref().filter(|_| is_name(name))?, name))
     }
 
     /// The names that a plan's subjects may call, aliases included.
@@ -128,10 +143,14 @@ impl Policy {
     }
 
     /// The limits that an object is asked about: a plan's; of a visitor among several who share the object (named
-    /// `plan~member`), the shared ones and the member's own; or the one on giving out tokens.
+    /// `plan~member`), the shared ones and the member's own; the one on giving out tokens; or those of our account at an
+    /// upstream.
     #[must_use]
     pub fn limits_of(&self, plan: &str) -> Option<Cow<'_, [Limit]>> {
         let tokens = self.visitors.as_ref().and_then(|visitors| visitors.tokens.as_ref());
+        if let Some(upstream) = plan.strip_prefix(ACCOUNT) {
+            return self.upstreams.get(upstream).map(|upstream| Cow::Borrowed(upstream.limits.as_slice()));
+        }
         if plan == ISSUE {
             return Some(Cow::Owned(vec![tokens?.issue.clone()]));
         }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::plans::check_name;
 use super::table::{Faults, Table};
 use super::{HealthRules, ReportedCost, RetryRules, Secret, Sources, Upstream, UpstreamKind, limits, may_pass};
 use crate::limit::Limit;
@@ -28,6 +29,7 @@ pub(super) fn read(mut tables: Table, sources: &Sources<'_>, faults: &mut Faults
 }
 
 fn upstream(name: &str, mut table: Table, sources: &Sources<'_>, faults: &mut Faults) -> Upstream {
+    check_name(name, table.own_path(), faults);
     let kind = kind(&mut table, faults);
     let written = table.text("base_url", "an address", faults);
     let overridden = (sources.variable)(OVERRIDE).filter(|base| name == "default" && !base.is_empty());

@@ -7,6 +7,8 @@ use serde::de::{Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, de};
 use serde_json::value::RawValue;
 use tollgate::dialect::DIALECTS;
+use tollgate::dialect::edit::edited;
+use tollgate::dialect::request::{Forwarding, Request};
 use tollgate::dialect::rules::{PromptShape, RequestRules};
 
 use super::spelling::spelled;
@@ -287,4 +289,9 @@ pub(crate) fn bodies() -> impl Strategy<Value = (usize, Body)> {
             DIALECTS.get(place).map_or_else(|| Just(String::new()).boxed(), |dialect| request(&dialect.request));
         (Just(place), (request, 0..60_u8, any::<usize>()).prop_map(|(body, damage, at)| damaged(body, damage, at)))
     })
+}
+
+/// What a body is sent as.
+pub(crate) fn sent_as(body: &str, request: &Request<'_>, forwarding: &Forwarding<'_>) -> String {
+    String::from_utf8(edited(body.into(), request.edits_for(forwarding))).unwrap()
 }

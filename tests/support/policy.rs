@@ -51,7 +51,10 @@ impl Written {
             ),
             ("PLANS".to_owned(), plans),
             ("MODELS".to_owned(), json!({"alpha": model})),
-            ("UPSTREAMS".to_owned(), json!({"default": {"base_url": "https://up.test/v1", "secret": "LLM_API_KEY"}})),
+            (
+                "UPSTREAMS".to_owned(),
+                json!({"default": {"base_url": "https://up.test/v1", "secret": "LLM_API_KEY", "retry": {"attempts": 1}}}),
+            ),
             ("API_KEYS".to_owned(), json!(keys)),
             ("LLM_API_KEY".to_owned(), json!(UPSTREAM_KEY)),
         ]))

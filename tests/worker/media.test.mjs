@@ -93,7 +93,7 @@ describe("media", () => {
   });
 
   test("a stream of images is charged by its last event, which may be of any size", async () => {
-    const image = "A".repeat(2 * MEBIBYTE);
+    const image = "A".repeat(5 * MEBIBYTE);
     const events = [
       event({ type: "image_generation.partial_image", b64_json: image }),
       event({ type: "image_generation.completed", b64_json: image, usage: USAGE }),

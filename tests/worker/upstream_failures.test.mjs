@@ -102,7 +102,7 @@ function gateOf(bounds) {
       plans: { stock: plan({ budget: stock("usd", "1"), calls: stock("requests", 1_000) }) },
       callers: { ann: "stock" },
       models: { lost: { input: "1", output: "2", max_output: 100, encoding: "o200k", upstream: "nowhere" } },
-      upstreams: { nowhere: { base_url: "https://upstream.invalid/v1", secret: "LLM_API_KEY" } },
+      upstreams: { nowhere: { base_url: "https://upstream.invalid/v1", secret: "LLM_API_KEY", retry: { attempts: 1 } } },
       bounds: { hold_ms: 600_000, ...bounds },
     });
   });

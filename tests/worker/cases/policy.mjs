@@ -83,7 +83,7 @@ export function envOf(config = {}, { planName, upstream, values, tokens = false 
     API_KEYS: JSON.stringify(keys()),
     LLM_API_KEY: UPSTREAM_KEY,
     VISITOR_SECRET,
-    UPSTREAMS: { default: { base_url: config.upstream_base ?? `${upstream}/v1`, secret: "LLM_API_KEY" } },
+    UPSTREAMS: { default: { base_url: config.upstream_base ?? `${upstream}/v1`, secret: "LLM_API_KEY", retry: { attempts: 1 } } },
   };
   if (config.policy === null) return env;
   const { models: MODELS, plans: PLANS, ...POLICY } = sketch;

@@ -35,7 +35,7 @@ function keysOf(callers) {
 
 /** The Worker's variables; `callers` tells each caller's plan. */
 export function envOf({ plans, callers, models, upstreams, env, ...policy }, origin) {
-  const own = { base_url: `${origin}/v1`, secret: "LLM_API_KEY" };
+  const own = { base_url: `${origin}/v1`, secret: "LLM_API_KEY", retry: { attempts: 1 } };
   return {
     API_KEYS: keysOf(callers),
     LLM_API_KEY: UPSTREAM_KEY,

@@ -115,7 +115,8 @@ export const CALLED = ARGUMENTS;
 export function together(body) {
   const text = body.toString();
   const data = [...text.matchAll(/^data: (\{.*\})$/gm)].map(([, json]) => JSON.parse(json));
-  const made = { text: "", calls: [], ids: new Set(), reasons: [], usage: null, done: text.endsWith("data: [DONE]\n\n") };
+  const done = text.endsWith(DONE);
+  const made = { text: "", calls: [], ids: new Set(), reasons: [], usage: null, done };
   for (const { id, object, choices, usage } of data) {
     made.ids.add(`${object} ${id}`);
     made.usage = usage ?? made.usage;

@@ -1,0 +1,230 @@
+//! Trying those who may serve a call, until one of them does.
+//!
+//! Invariant: nothing of an answer has been sent on when another try begins, and all tries together take no longer than
+//! the bound on the first byte. The hold is there the whole time; whoever answers, the call is charged once.
+
+use std::rc::Rc;
+
+use super::forward::{Forwarded, Sent, forward};
+use super::hold::{ask_twice, ask_verdict, not_asked};
+use super::meter::Meter;
+use super::offers::Offers;
+use super::ports::Ports;
+use super::price::Priced;
+use super::record::CallRecord;
+use super::retry::{Next, Standing, next};
+use crate::auth::Subject;
+use crate::dialect::edit::{Edit, edited};
+use crate::dialect::fault::ErrorBody;
+use crate::dialect::request::Request;
+use crate::dialect::rules::Dialect;
+use crate::limit::account::{HoldId, Verdict};
+use crate::limit::protocol::Command;
+use crate::policy::{ACCOUNT, Policy};
+use crate::rate_headers::go_duration;
+use crate::rejection::{Rejection, UpstreamFault};
+use crate::time::{UnixMillis, Wait};
+
+/// A call on its way out.
+#[derive(Debug)]
+pub(super) struct Outgoing<'p> {
+    dialect: &'static Dialect,
+    /// How many answers it makes.
+    answers: u64,
+    offers: Vec<Offer<'p>>,
+}
+
+/// A call as it goes to one of those who may serve it.
+#[derive(Debug)]
+struct Offer<'p> {
+    priced: Priced<'p>,
+    edits: Vec<Edit>,
+    /// Whether the usage event is taken out of the stream.
+    strip: bool,
+}
+
+/// An answer, and who gave it.
+#[derive(Debug)]
+pub(super) struct Served<'p, B> {
+    pub(super) priced: Priced<'p>,
+    pub(super) meter: Meter,
+    pub(super) forwarded: Forwarded<B>,
+    /// Our account there, if it holds the call too.
+    pub(super) account: Option<Subject>,
+}
+
+/// What all tries of a call have in common.
+pub(super) struct Trying<'t, P> {
+    pub(super) ports: &'t P,
+    pub(super) policy: &'t Policy,
+    /// The id of the call, and when its hold ends.
+    pub(super) id: HoldId,
+    pub(super) deadline: UnixMillis,
+    pub(super) record: &'t mut CallRecord,
+}
+
+impl<'p> Outgoing<'p> {
+    /// What is to be sent to each of those who may serve a request.
+    pub(super) fn of(dialect: &'static Dialect, offers: Offers<'p>, request: &Request<'_>) -> Self {
+        let offer = |priced: Priced<'p>| {
+            let edits = request.edits_for(&priced.forwarding(request));
+            let strip = priced.asks_for_usage(request) && !request.usage_asked;
+            Offer { priced, edits, strip }
+        };
+        let all = core::iter::once(offers.first).chain(offers.others);
+        Self { dialect, answers: request.answers(), offers: all.map(offer).collect() }
+    }
+
+    /// Sends the call to one after the other, until one answers, or has refused it for good.
+    pub(super) async fn serve<P: Ports>(
+        self,
+        mut trying: Trying<'_, P>,
+        (content_type, mut body): (String, Vec<u8>),
+    ) -> Result<Served<'p, P::Body>, Rejection> {
+        let until = trying.ports.now().after(trying.policy.bounds.first_byte);
+        let (dialect, answers, alone) = (self.dialect, self.answers, self.offers.len() == 1);
+        let (mut fault, mut spared) = (None, Vec::new());
+        let mut offers = self.offers.into_iter().peekable();
+        while let Some(offer) = offers.next() {
+            if trying.is_spared(&offer, alone) {
+                spared.push(offer);
+                continue;
+            }
+            // The last one needs no copy.
+            let is_last = offers.peek().is_none() && spared.is_empty();
+            let original = if is_last { core::mem::take(&mut body) } else { body.clone() };
+            match trying.one((dialect, answers), offer, (&content_type, original), until).await {
+                Ok(served) => return Ok(served),
+                Err((failed, Next::Stop)) => return Err(failed),
+                Err((failed, _)) => fault = Some(failed),
+            }
+        }
+        if let Some(fault) = fault {
+            return Err(fault);
+        }
+        // All of them are to be left alone. One that has failed may have come back; one that is at its limit has not.
+        let Some(place) = spared.iter().position(|offer| trying.limited(offer).is_none()) else {
+            let wait = spared.iter().filter_map(|offer| trying.limited(offer)).min();
+            return Err(Rejection::Upstream(limited(wait)));
+        };
+        let offer = spared.swap_remove(place);
+        trying.one((dialect, answers), offer, (&content_type, body), until).await.map_err(|(fault, _)| fault)
+    }
+}
+
+/// The fault of upstreams that are known to be at their limits.
+fn limited(wait: Option<Wait>) -> UpstreamFault {
+    let again = wait.map_or(String::new(), |wait| format!(" Please try again in {}.", go_duration(wait)));
+    let error = ErrorBody {
+        message: format!("The model provider's own rate limit is reached.{again}"),
+        kind: "requests".to_owned(),
+        param: None,
+        code: Some("rate_limit_exceeded".to_owned()),
+    };
+    UpstreamFault::Limited { error, wait }
+}
+
+impl<P: Ports> Trying<'_, P> {
+    fn limited(&self, offer: &Offer<'_>) -> Option<Wait> {
+        let now = self.ports.now();
+        self.ports.memory().upstream(&offer.priced.upstream.name, |standing| standing.limited(now))
+    }
+
+    /// Whether an upstream is to be left alone: at its limit always, failing only where there is somebody else.
+    fn is_spared(&self, offer: &Offer<'_>, alone: bool) -> bool {
+        let (upstream, now) = (offer.priced.upstream, self.ports.now());
+        let left_alone = |rules| self.ports.memory().upstream(&upstream.name, |it| it.is_left_alone(rules, now));
+        self.limited(offer).is_some() || !alone && left_alone(upstream.health)
+    }
+
+    /// Tries one of them, within the limits of our account there.
+    async fn one<'p>(
+        &mut self,
+        (dialect, answers): (&'static Dialect, u64),
+        offer: Offer<'p>,
+        (content_type, body): (&str, Vec<u8>),
+        until: UnixMillis,
+    ) -> Result<Served<'p, P::Body>, (Rejection, Next)> {
+        let held = self.hold_account(&offer.priced).await;
+        let account = held.map_err(|rejection| (rejection, Next::Elsewhere))?;
+        match self.tries((dialect, answers), offer, (content_type, body), until).await {
+            Ok((priced, meter, forwarded)) => Ok(Served { priced, meter, forwarded, account }),
+            Err((fault, next)) => {
+                if let Some(account) = account {
+                    self.release(&account).await;
+                }
+                Err((Rejection::Upstream(fault), next))
+            }
+        }
+    }
+
+    /// Holds the call at our account there, if it has limits.
+    async fn hold_account(&self, priced: &Priced<'_>) -> Result<Option<Subject>, Rejection> {
+        let upstream = priced.upstream;
+        if upstream.limits.is_empty() {
+            return Ok(None);
+        }
+        let account = Subject(format!("upstream:{}", upstream.name));
+        let (id, plan) = (self.id.clone(), format!("{ACCOUNT}{}", upstream.name));
+        let hold = self.deadline.since(self.ports.now());
+        let command = Command::Reserve { id, plan, estimate: priced.estimate, hold, booking: None };
+        let asked = ask_verdict(self.ports, &account, &command, self.policy.bounds.limiter).await;
+        let why = match asked {
+            Ok((Verdict::Reserved { .. }, _)) => return Ok(Some(account)),
+            Ok((Verdict::Wait(denial), _)) => return Err(Rejection::Limited(denial)),
+            Ok((Verdict::NeverFits(denial), _)) => return Err(Rejection::NeverFits(denial)),
+            Ok((Verdict::Ended, _)) => not_asked(&Verdict::Ended),
+            Err(fault) => fault,
+        };
+        self.ports.warn(&format!("call {}: the limits of {} cannot be checked: {}", self.id.0, upstream.name, why.0));
+        // It may hold the call all the same.
+        self.release(&account).await;
+        Err(Rejection::LimiterUnavailable)
+    }
+
+    async fn release(&self, account: &Subject) {
+        let release = Command::Release { id: self.id.clone(), give_back: false };
+        if let Err(why) = ask_twice(self.ports, account, &release, self.policy.bounds.limiter).await {
+            self.ports.warn(&format!("call {}: {} was left to its deadline: {}", self.id.0, account.0, why.0));
+        }
+    }
+
+    /// Tries one of them, as often as its rules say.
+    async fn tries<'p>(
+        &mut self,
+        (dialect, answers): (&'static Dialect, u64),
+        offer: Offer<'p>,
+        (content_type, body): (&str, Vec<u8>),
+        until: UnixMillis,
+    ) -> Result<(Priced<'p>, Meter, Forwarded<P::Body>), (UpstreamFault, Next)> {
+        let Offer { priced, edits, strip } = offer;
+        let (ports, upstream) = (self.ports, priced.upstream);
+        let body = Rc::new(edited(body, edits));
+        let mut tried = 0;
+        loop {
+            tried += 1;
+            self.record.tries = Some(self.record.tries.unwrap_or(0) + 1);
+            let counter = priced.output_counter(&self.policy.counting);
+            let mut meter = Meter::new(&dialect.reply, (answers, strip), counter.clone(), upstream.key.clone());
+            let left = until.since(ports.now());
+            let bound = upstream.first_byte.map_or(left, |own| own.min(left));
+            let sent = Sent { content_type: content_type.to_owned(), body: Rc::clone(&body) };
+            let bounds = (bound, self.policy.bounds.idle, self.deadline);
+            let fault = match forward(ports, (dialect, &priced), sent, bounds, (counter, &mut meter)).await {
+                Ok(forwarded) => {
+                    ports.memory().upstream(&upstream.name, Standing::answered);
+                    return Ok((priced, meter, forwarded));
+                }
+                Err(fault) => fault,
+            };
+            let now = ports.now();
+            ports.memory().upstream(&upstream.name, |standing| standing.failed(&fault, upstream.health, now));
+            match next(&fault, &upstream.retry, tried, ports.random()) {
+                Next::Again(pause) if pause < until.since(now) => ports.sleep(pause).await,
+                // There is no time left.
+                Next::Again(_) => return Err((fault, Next::Stop)),
+                following => return Err((fault, following)),
+            }
+        }
+    }
+}
