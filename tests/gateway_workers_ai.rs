@@ -31,7 +31,7 @@ fn world(upstream: Upstream) -> World {
     let mut set = |variable: &str, name: &str, value: Value| {
         written.0.get_mut(variable).unwrap().as_object_mut().unwrap().insert(name.to_owned(), value);
     };
-    set("UPSTREAMS", "workers-ai", json!({"kind": "workers_ai", "binding": "MODELS_HERE"}));
+    set("UPSTREAMS", "workers-ai", json!({"kind": "workers_ai", "binding": "MODELS_HERE", "stream_usage": false}));
     let model = json!({"input": "1", "output": "2", "max_output": 1_000, "context": 10_000, "upstream": "workers-ai"});
     set("MODELS", LLAMA, model);
     let plans = written.0.get_mut("PLANS").unwrap().as_object_mut().unwrap();
@@ -121,6 +121,8 @@ fn what_fails_costs_nothing_and_says_why() {
         (failing(429, r#"{"internalCode":3040,"description":"No room"}"#), "429 3040"),
         (failing(429, r#"{"errors":[{"code":3036,"message":"used up"}]}"#), "429 3036"),
         (failing(400, r#"{"errors":[{"code":5007,"message":"No such model"}]}"#), "400 5007"),
+        (failing(413, r#"{"errors":[{"code":5021,"message":"too long"}]}"#), "400 context_length_exceeded"),
+        (failing(413, r#"{"errors":[{"code":3006,"message":"too large"}]}"#), "413 3006"),
         (failing(403, r#"{"internalCode":5016,"description":"Agree first"}"#), "502 upstream_auth"),
         (failing(408, r#"{"internalCode":3007,"description":"slow"}"#), "504 upstream_timeout"),
         (failing(500, "oops"), "502 upstream_failed"),

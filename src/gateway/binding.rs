@@ -81,6 +81,10 @@ fn told<P: Ports>(ports: &P, (body, status): (&[u8], u16), wait: Option<Wait>) -
     let now = ports.now();
     let fault = match Meaning::of(code, status) {
         Meaning::Refused { status } => return UpstreamFault::Refused { status, error: words(None) },
+        Meaning::TooLong => {
+            let error = ErrorBody { code: Some("context_length_exceeded".to_owned()), ..words(None) };
+            return UpstreamFault::Refused { status: 400, error };
+        }
         Meaning::Busy => return UpstreamFault::Limited { error: words(Some("requests")), wait },
         Meaning::UsedUp => {
             let wait = Some(UtcDay::of(now).wait_for_end(now));

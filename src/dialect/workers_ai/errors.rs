@@ -13,6 +13,8 @@ pub enum Meaning {
         /// The status that says so.
         status: u16,
     },
+    /// The prompt and the answer do not fit into the model's context.
+    TooLong,
     /// There is no room just now; for how long is not said.
     Busy,
     /// The account's allocation is used up until the day (UTC) is over.
@@ -25,9 +27,9 @@ pub enum Meaning {
     Failed,
 }
 
-/// The documented codes (developers.cloudflare.com/workers-ai/platform/errors), and 5006, which the models' schemas
-/// answer with.
-const MEANINGS: [(u64, Meaning); 17] = [
+/// The documented codes (developers.cloudflare.com/workers-ai/platform/errors), and two that are seen beside them: 5006 for
+/// an input that the model's schema does not take, 5021 for one beyond its context.
+const MEANINGS: [(u64, Meaning); 18] = [
     (3003, Meaning::Refused { status: 400 }),
     (3006, Meaning::Refused { status: 413 }),
     (3007, Meaning::TimedOut),
@@ -46,6 +48,7 @@ const MEANINGS: [(u64, Meaning); 17] = [
     (5016, Meaning::Account),
     (5018, Meaning::Account),
     (5019, Meaning::Failed),
+    (5021, Meaning::TooLong),
 ];
 
 impl Meaning {
@@ -99,6 +102,7 @@ pub fn thrown(message: &str) -> Option<(u16, String)> {
     let code = code_in(message)?;
     let status = match Meaning::of(Some(code), 500) {
         Meaning::Refused { status } => status,
+        Meaning::TooLong => 413,
         Meaning::Busy | Meaning::UsedUp => 429,
         Meaning::Account => 403,
         Meaning::TimedOut => 408,
@@ -157,7 +161,7 @@ mod tests {
 
     #[test]
     fn every_documented_code_has_its_meaning() {
-        use Meaning::{Account, Busy, Failed, Refused, TimedOut, UsedUp};
+        use Meaning::{Account, Busy, Failed, Refused, TimedOut, TooLong, UsedUp};
         let documented = [
             (5007, 400, Refused { status: 400 }),
             (5004, 400, Refused { status: 400 }),
@@ -175,6 +179,8 @@ mod tests {
             (3008, 408, Failed),
             (3036, 429, UsedUp),
             (3040, 429, Busy),
+            (5006, 400, Refused { status: 400 }),
+            (5021, 413, TooLong),
         ];
         for (code, status, meaning) in documented {
             assert_eq!(Meaning::of(Some(code), status), meaning, "{code}");
