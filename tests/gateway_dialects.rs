@@ -89,6 +89,26 @@ fn what_the_provider_keeps_counts_as_a_whole_context() {
 }
 
 #[test]
+fn what_has_no_size_can_be_refused_by_its_name() {
+    let mut written = Written::good();
+    let plan = written.0.get_mut("PLANS").unwrap().get_mut("plain").unwrap().as_object_mut().unwrap();
+    plan.insert("unseen_input".to_owned(), json!("refuse"));
+    let policy = written.read();
+    let file = r#"[{"role":"user","content":[{"type":"input_file","file_id":"f1"}]}]"#;
+    for (members, param) in [
+        (r#""input":"Hi","previous_response_id":"resp_1""#.to_owned(), Some("previous_response_id")),
+        (r#""input":"Hi","previous_response_id":null"#.to_owned(), None),
+        (format!(r#""input":{file}"#), Some("file_id")),
+    ] {
+        let mut world = World { policy: policy.clone(), upstream: answers(r#"{"output":[]}"#), ..World::new() };
+        let told = call(&mut world, "/v1/responses", &format!(r#"{{"model":"alpha",{members}}}"#));
+        let error = serde_json::from_slice::<Value>(&told.body).unwrap();
+        assert_eq!(error["error"]["param"].as_str(), param, "{members}");
+        assert_eq!((told.status, world.sent.borrow().len()), if param.is_some() { (400, 0) } else { (200, 1) });
+    }
+}
+
+#[test]
 fn a_stream_of_a_response_ends_with_the_response() {
     let events = concat!(
         "event: response.created\ndata: {\"type\":\"response.created\",\"response\":{\"usage\":null}}\n\n",

@@ -254,7 +254,7 @@ fn call() -> CallRecord {
         model: Some("gpt-4o-mini".to_owned()),
         kept_as: Some("resp_1".to_owned()),
         upstream: Some("default".to_owned()),
-        tries: 2,
+        tries: Some(2),
         stream: true,
         limited_by: Some("day".to_owned()),
         wait_ms: Some(1_500),

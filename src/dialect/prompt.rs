@@ -132,6 +132,8 @@ pub struct PromptSize {
     pub sounds: u64,
     /// Parts of unknown size, sound among them: files, video, what the provider keeps.
     pub opaque: u64,
+    /// The name of one of them.
+    pub opaque_name: Option<&'static str>,
 }
 
 /// The tokens of a prompt, at least and at most.
@@ -164,7 +166,9 @@ impl PromptSize {
                     walk(json, &mut reading).map_err(|fault| unreadable(&member.name, &fault))?;
                     reading.size.messages = reading.size.messages.saturating_add(items(json));
                 }
-                Some(PromptShape::Unseen) => reading.size.opaque += 1,
+                Some(PromptShape::Unseen) => {
+                    reading.size.add_opaque(rules.prompt.iter().map(|(name, _)| *name), &member.name);
+                }
                 // Tools, schemas, and whatever a vendor may have added.
                 None => {
                     reading.text(json);
@@ -182,6 +186,12 @@ impl PromptSize {
     #[must_use]
     pub fn bytes_max(rules: &RequestRules, members: &Members<'_>) -> u64 {
         members.0.iter().filter(|member| is_read(rules, member)).map(|member| member.value.get().len() as u64).sum()
+    }
+
+    /// Adds something of unknown size, by its name among those that the dialect's table has.
+    pub(super) fn add_opaque(&mut self, mut names: impl Iterator<Item = &'static str>, name: &str) {
+        self.opaque += 1;
+        self.opaque_name = self.opaque_name.or_else(|| names.find(|known| *known == name));
     }
 
     /// The tokens that a model can count for it.

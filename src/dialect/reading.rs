@@ -74,6 +74,10 @@ impl Reading<'_> {
         }
     }
 
+    fn opaque(&mut self, key: &str) {
+        self.size.add_opaque(self.parts.iter().map(|(part, _)| *part), key);
+    }
+
     /// A member that we do not know: nobody may read it, or the model as it stands.
     fn unknown(&mut self, key: &str, value: &str) {
         if value != "null" {
@@ -114,9 +118,9 @@ impl TextSink for Reading<'_> {
             }
             Part::Sound => {
                 self.size.sounds += 1;
-                self.size.opaque += 1;
+                self.opaque(key);
             }
-            Part::Opaque => self.size.opaque += 1,
+            Part::Opaque => self.opaque(key),
             Part::Text => {
                 let counted = self.json(value);
                 self.add(counted);

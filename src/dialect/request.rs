@@ -15,7 +15,7 @@ use super::json::Members;
 use super::lists::items;
 use super::prompt::{PromptSize, TextCounter};
 use super::refused;
-use super::rules::{Dialect, PromptShape, RequestRules};
+use super::rules::{Dialect, RequestRules};
 use super::tools::ToolUse;
 use crate::limit::Tokens;
 use crate::pricing::{Quantities, Tier};
@@ -27,7 +27,7 @@ pub struct Allowances {
     pub provider_tools: Vec<String>,
     /// How often one call may use them.
     pub tool_calls_max: u64,
-    /// Whether input that the provider keeps may be referred to; it counts as a whole context.
+    /// Whether input may have a size that does not show, as files and what the provider keeps; it counts as a whole context.
     pub unseen_input: bool,
     /// Whether a call may go on in the background, to be settled when its answer is fetched.
     pub background: bool,
@@ -115,7 +115,6 @@ impl<'b> Request<'b> {
         if let Some(required) = rules.required.filter(|required| members.get(required).is_none()) {
             return Err(bad(required, format!("`{required}` is missing")));
         }
-        refuse_unseen(rules, &members, allowed)?;
         Ok(Self {
             dialect,
             body,
@@ -235,17 +234,6 @@ fn tier(members: &Members<'_>) -> Result<Tier, BadRequest> {
     named.ok_or_else(|| {
         unsupported("service_tier", format!("`service_tier` is {}, which has no known price", shown(member)))
     })
-}
-
-/// What refers to something that the provider keeps.
-fn refuse_unseen(rules: &RequestRules, members: &Members<'_>, allowed: &Allowances) -> Result<(), BadRequest> {
-    let unseen = rules.prompt.iter().filter(|(_, shape)| *shape == PromptShape::Unseen);
-    match unseen.map(|(name, _)| *name).find(|name| members.get(name).is_some()) {
-        Some(name) if !allowed.unseen_input => {
-            Err(unsupported(name, format!("`{name}` is not allowed here: what it refers to has no size that shows")))
-        }
-        _ => Ok(()),
-    }
 }
 
 fn background(rules: &RequestRules, members: &Members<'_>, allowed: &Allowances) -> Result<bool, BadRequest> {

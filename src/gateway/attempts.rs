@@ -6,19 +6,23 @@
 use std::rc::Rc;
 
 use super::forward::{Forwarded, Sent, forward};
+use super::hold::{ask_twice, ask_verdict, not_asked};
 use super::meter::Meter;
 use super::offers::Offers;
 use super::ports::Ports;
 use super::price::Priced;
 use super::record::CallRecord;
 use super::retry::{Next, Standing, next};
+use crate::auth::Subject;
 use crate::dialect::edit::{Edit, edited};
 use crate::dialect::fault::ErrorBody;
 use crate::dialect::request::Request;
 use crate::dialect::rules::Dialect;
-use crate::policy::Policy;
+use crate::limit::account::{HoldId, Verdict};
+use crate::limit::protocol::Command;
+use crate::policy::{ACCOUNT, Policy};
 use crate::rate_headers::go_duration;
-use crate::rejection::UpstreamFault;
+use crate::rejection::{Rejection, UpstreamFault};
 use crate::time::{UnixMillis, Wait};
 
 /// A call on its way out.
@@ -45,13 +49,16 @@ pub(super) struct Served<'p, B> {
     pub(super) priced: Priced<'p>,
     pub(super) meter: Meter,
     pub(super) forwarded: Forwarded<B>,
+    /// Our account there, if it holds the call too.
+    pub(super) account: Option<Subject>,
 }
 
 /// What all tries of a call have in common.
 pub(super) struct Trying<'t, P> {
     pub(super) ports: &'t P,
     pub(super) policy: &'t Policy,
-    /// When the hold ends.
+    /// The id of the call, and when its hold ends.
+    pub(super) id: HoldId,
     pub(super) deadline: UnixMillis,
     pub(super) record: &'t mut CallRecord,
 }
@@ -73,7 +80,7 @@ impl<'p> Outgoing<'p> {
         self,
         mut trying: Trying<'_, P>,
         (content_type, mut body): (String, Vec<u8>),
-    ) -> Result<Served<'p, P::Body>, UpstreamFault> {
+    ) -> Result<Served<'p, P::Body>, Rejection> {
         let until = trying.ports.now().after(trying.policy.bounds.first_byte);
         let (dialect, answers, alone) = (self.dialect, self.answers, self.offers.len() == 1);
         let (mut fault, mut spared) = (None, Vec::new());
@@ -102,7 +109,8 @@ impl<'p> Outgoing<'p> {
         }
         // All of them are to be left alone. One that has failed may have come back; one that is at its limit has not.
         let Some(place) = spared.iter().position(|offer| trying.limited(offer).is_none()) else {
-            return Err(limited(spared.iter().filter_map(|offer| trying.limited(offer)).min()));
+            let wait = spared.iter().filter_map(|offer| trying.limited(offer)).min();
+            return Err(Rejection::Upstream(limited(wait)));
         };
         let offer = spared.swap_remove(place);
         trying.one((dialect, answers), offer, (&content_type, body), until).await.map_err(|(fault, _)| fault)
@@ -111,10 +119,10 @@ impl<'p> Outgoing<'p> {
 
 /// What is told of two failures, one after the other. A time-out outlasts what follows: that provider may have worked, so
 /// the day's count stays. Only what is wrong with the request itself is of more use to its caller.
-fn outlasting(before: Option<UpstreamFault>, after: UpstreamFault) -> UpstreamFault {
+fn outlasting(before: Option<Rejection>, after: Rejection) -> Rejection {
     match (before, after) {
-        (_, refused @ UpstreamFault::Refused { .. }) => refused,
-        (Some(UpstreamFault::Timeout), _) => UpstreamFault::Timeout,
+        (_, refused @ Rejection::Upstream(UpstreamFault::Refused { .. })) => refused,
+        (Some(late @ Rejection::Upstream(UpstreamFault::Timeout)), _) => late,
         (_, after) => after,
     }
 }
@@ -149,21 +157,73 @@ impl<P: Ports> Trying<'_, P> {
         self.limited(offer).is_some() || !alone && left_alone()
     }
 
-    /// Tries one of them, as often as its rules say.
+    /// Tries one of them, within the limits of our account there.
     async fn one<'p>(
         &mut self,
         (dialect, answers): (&'static Dialect, u64),
         offer: Offer<'p>,
         (content_type, body): (&str, Vec<u8>),
         until: UnixMillis,
-    ) -> Result<Served<'p, P::Body>, (UpstreamFault, Next)> {
+    ) -> Result<Served<'p, P::Body>, (Rejection, Next)> {
+        let held = self.hold_account(&offer.priced).await;
+        let account = held.map_err(|rejection| (rejection, Next::Elsewhere))?;
+        match self.tries((dialect, answers), offer, (content_type, body), until).await {
+            Ok((priced, meter, forwarded)) => Ok(Served { priced, meter, forwarded, account }),
+            Err((fault, next)) => {
+                if let Some(account) = account {
+                    self.release(&account).await;
+                }
+                Err((Rejection::Upstream(fault), next))
+            }
+        }
+    }
+
+    /// Holds the call at our account there, if it has limits.
+    async fn hold_account(&self, priced: &Priced<'_>) -> Result<Option<Subject>, Rejection> {
+        let upstream = priced.upstream;
+        if upstream.limits.is_empty() {
+            return Ok(None);
+        }
+        let account = Subject(format!("upstream:{}", upstream.name));
+        let (id, plan) = (self.id.clone(), format!("{ACCOUNT}{}", upstream.name));
+        let hold = self.deadline.since(self.ports.now());
+        let command = Command::Reserve { id, plan, estimate: priced.estimate, hold, booking: None };
+        let asked = ask_verdict(self.ports, &account, &command, self.policy.bounds.limiter).await;
+        let why = match asked {
+            Ok((Verdict::Reserved { .. }, _)) => return Ok(Some(account)),
+            Ok((Verdict::Wait(denial), _)) => return Err(Rejection::Limited(denial)),
+            Ok((Verdict::NeverFits(denial), _)) => return Err(Rejection::NeverFits(denial)),
+            Ok((Verdict::Ended, _)) => not_asked(&Verdict::Ended),
+            Err(fault) => fault,
+        };
+        self.ports.warn(&format!("call {}: the limits of {} cannot be checked: {}", self.id.0, upstream.name, why.0));
+        // It may hold the call all the same.
+        self.release(&account).await;
+        Err(Rejection::LimiterUnavailable)
+    }
+
+    async fn release(&self, account: &Subject) {
+        let release = Command::Release { id: self.id.clone(), give_back: false };
+        if let Err(why) = ask_twice(self.ports, account, &release, self.policy.bounds.limiter).await {
+            self.ports.warn(&format!("call {}: {} was left to its deadline: {}", self.id.0, account.0, why.0));
+        }
+    }
+
+    /// Tries one of them, as often as its rules say.
+    async fn tries<'p>(
+        &mut self,
+        (dialect, answers): (&'static Dialect, u64),
+        offer: Offer<'p>,
+        (content_type, body): (&str, Vec<u8>),
+        until: UnixMillis,
+    ) -> Result<(Priced<'p>, Meter, Forwarded<P::Body>), (UpstreamFault, Next)> {
         let Offer { priced, edits, strip } = offer;
         let (ports, upstream) = (self.ports, priced.upstream);
         let body = Rc::new(edited(body, edits));
         let mut tried = 0;
         loop {
             tried += 1;
-            self.record.tries += 1;
+            self.record.tries = Some(self.record.tries.unwrap_or(0) + 1);
             let counter = priced.output_counter(&self.policy.counting);
             let mut meter = Meter::new(&dialect.reply, (answers, strip), counter.clone(), upstream.key.clone());
             let left = until.since(ports.now());
@@ -173,7 +233,7 @@ impl<P: Ports> Trying<'_, P> {
             let fault = match forward(ports, (dialect, &priced), sent, bounds, (counter, &mut meter)).await {
                 Ok(forwarded) => {
                     self.standing(&priced, Standing::answered);
-                    return Ok(Served { priced, meter, forwarded });
+                    return Ok((priced, meter, forwarded));
                 }
                 Err(fault) => fault,
             };

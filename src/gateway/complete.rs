@@ -123,12 +123,13 @@ pub async fn complete<'p, P: Ports>(
     // Not needed any more, and an answer may take minutes.
     drop(request);
     let (sent_at, deadline) = (ports.now(), hold.record.at.after(policy.bounds.hold));
-    let trying = Trying { ports, policy, deadline, record: &mut hold.record };
+    let trying = Trying { ports, policy, deadline, id: hold.id.clone(), record: &mut hold.record };
     let served = outgoing.serve(trying, (content_type, body)).await;
     // 7 and 8
     match served {
-        Err(fault) => Err(upstream_failed(fault, answered(ports, hold, None, sent_at), snapshot)),
-        Ok(served) => {
+        Err(rejection) => Err(unserved(rejection, answered(ports, hold, None, sent_at), snapshot)),
+        Ok(mut served) => {
+            hold.account = served.account.take();
             let hold = answered(ports, hold, Some(&served.priced), sent_at);
             Ok(pass_on((policy, plan), ports, served, (hold, snapshot), background).await)
         }
@@ -139,7 +140,7 @@ pub async fn complete<'p, P: Ports>(
 async fn pass_on<'p, P: Ports>(
     (policy, plan): (&Policy, &Plan),
     ports: &P,
-    Served { priced, meter, forwarded }: Served<'p, P::Body>,
+    Served { priced, meter, forwarded, .. }: Served<'p, P::Body>,
     (hold, snapshot): (Hold, Snapshot),
     background: Option<(Note, Wait)>,
 ) -> Completed<'p, P::Body> {
@@ -217,7 +218,8 @@ async fn reserve<P: Ports>(
     let id = HoldId(record.id.clone());
     let hold = |record: &mut CallRecord| {
         let record = core::mem::take(record);
-        Hold { subject: subject.clone(), id: id.clone(), within: policy.bounds.limiter, counted: true, record }
+        let (subject, id, within) = (subject.clone(), id.clone(), policy.bounds.limiter);
+        Hold { subject, account: None, id, within, counted: true, record }
     };
     let time = policy.bounds.hold;
     let command = Command::Reserve { id: id.clone(), plan: object_plan.clone(), estimate, hold: time, booking };
@@ -260,6 +262,7 @@ fn answered<P: Ports>(ports: &P, mut hold: Hold, by: Option<&Priced<'_>>, sent_a
     record.upstream_ms = ports.now().since(sent_at).0;
     record.status = 200;
     record.verdict = "ok";
+    record.tries = record.tries.filter(|tries| *tries > 1);
     if let Some(Priced { named, upstream, .. }) = by {
         record.model = Some(named.sent_as.clone());
         record.upstream = Some(upstream.name.clone());
@@ -267,8 +270,8 @@ fn answered<P: Ports>(ports: &P, mut hold: Hold, by: Option<&Priced<'_>>, sent_a
     hold
 }
 
-fn upstream_failed(fault: UpstreamFault, hold: Hold, snapshot: Snapshot) -> Refused {
+fn unserved(rejection: Rejection, hold: Hold, snapshot: Snapshot) -> Refused {
     // After a time-out the provider may have worked, so the day's count stays.
-    let give_back = fault != UpstreamFault::Timeout;
-    Refused { rejection: Rejection::Upstream(fault), snapshot: Some(snapshot), hold: Some((hold, give_back)) }
+    let give_back = rejection != Rejection::Upstream(UpstreamFault::Timeout);
+    Refused { rejection, snapshot: Some(snapshot), hold: Some((hold, give_back)) }
 }

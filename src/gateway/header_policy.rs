@@ -52,6 +52,7 @@ pub fn reply_headers<B>(upstream: &Upstream, reply: &UpstreamReply<B>, stream: b
     let own = reply
         .header("x-request-id")
         .or_else(|| reply.header("request-id"))
+        .or_else(|| reply.header("cf-ai-req-id"))
         .map(|id| ("x-upstream-request-id".to_owned(), id.to_owned()));
     let kind = reply.header("content-type").unwrap_or("application/json");
     let mut headers: Vec<_> = passing.chain(own).collect();

@@ -51,6 +51,8 @@ impl Ending {
 pub struct Hold {
     /// Whose it is.
     pub subject: Subject,
+    /// The account at an upstream that holds the same under the same id, if it has limits.
+    pub account: Option<Subject>,
     /// The id of the call.
     pub id: HoldId,
     /// The bound of a question to the limiter.
@@ -66,12 +68,21 @@ impl Hold {
     pub async fn end<P: Ports>(mut self, ports: &P, ending: Ending) {
         ending.write_into(&mut self.record);
         let command = ending.command(self.id.clone(), self.counted);
+        self.end_account(ports, &command).await;
         // Also of a call that passed unchecked: its reservation may have been made, and only its answer lost.
         if let Err(Unavailable(why)) = ask_twice(ports, &self.subject, &command, self.within).await {
             self.record.unsettled = true;
             ports.warn(&format!("call {}: the hold was left to its deadline: {why}", self.id.0));
         }
         self.record.write_down(ports);
+    }
+
+    /// Ends what the upstream's account holds, where one does.
+    pub async fn end_account<P: Ports>(&mut self, ports: &P, command: &Command) {
+        let Some(account) = self.account.take() else { return };
+        if let Err(Unavailable(why)) = ask_twice(ports, &account, command, self.within).await {
+            ports.warn(&format!("call {}: {} was left to its deadline: {why}", self.id.0, account.0));
+        }
     }
 
     /// Keeps the hold open beyond its request, to be ended under another id, with a note for whoever ends it; whether it
@@ -95,6 +106,10 @@ impl Hold {
     /// deadline, and the settlement corrects it within the grace period.
     pub async fn extend<P: Ports>(&self, ports: &P, hold: Wait) -> bool {
         let command = Command::Extend { id: self.id.clone(), hold };
+        if let Some(account) = &self.account {
+            // Its deadline charges what it holds, which its settlement corrects.
+            let _ = ask_twice(ports, account, &command, self.within).await;
+        }
         let extended = ask_twice(ports, &self.subject, &command, self.within).await;
         if let Err(Unavailable(why)) = &extended {
             ports.warn(&format!("call {}: the hold was not extended: {why}", self.id.0));

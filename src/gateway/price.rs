@@ -96,6 +96,9 @@ impl<'p> Priced<'p> {
         let mut counter =
             if exactly { TextCounter::new(rules, &model.count) } else { TextCounter::bytes(&model.count) };
         let size = request.prompt(&mut counter).map_err(Rejection::BadRequest)?;
+        if let Some(name) = size.opaque_name.filter(|_| !plan.allowances.unseen_input) {
+            return Err(unpriced(name, format!("`{name}` is not allowed here: its size in tokens does not show")));
+        }
         let mut prompt = size.tokens(rules, &model.count);
         prompt.upper = Tokens(prompt.upper.0.saturating_add(request.tools.tokens)).min(model.count.context);
         if prompt.lower > model.count.context {
@@ -203,7 +206,7 @@ fn upstream_of<'p>(
     request: &Request<'_>,
 ) -> Result<&'p Upstream, Rejection> {
     let upstream = policy.upstream(named.model).ok_or(Rejection::PolicyInvalid)?;
-    if upstream.family() != request.dialect.family {
+    if !upstream.serves(request.dialect) {
         return Err(Rejection::ModelElsewhere { model: request.model.clone(), path: request.dialect.path });
     }
     let price = &named.model.price;

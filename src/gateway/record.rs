@@ -39,8 +39,8 @@ pub struct CallRecord {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub upstream: Option<String>,
     /// How often an upstream was tried, where that was not once.
-    #[serde(skip_serializing_if = "is_at_most_one")]
-    pub tries: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tries: Option<u64>,
     /// Whether the answer was a stream.
     pub stream: bool,
     /// The limit that refused.
@@ -89,11 +89,6 @@ pub struct CallRecord {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
 fn is_false(flag: &bool) -> bool {
     !*flag
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
-fn is_at_most_one(number: &u64) -> bool {
-    *number <= 1
 }
 
 impl CallRecord {

@@ -7,6 +7,7 @@ use core::pin::pin;
 
 use futures_util::future::{Either, select};
 
+use super::binding::Answered;
 use super::hold::{Ending, Hold};
 use super::meter::{Meter, Stage};
 use super::ports::{Body, Client, Gone, Piece, Ports};
@@ -24,7 +25,7 @@ const LINE_FEED_WAIT: Wait = Wait::seconds(1);
 #[must_use = "a relay has to run, or its hold ends at its deadline"]
 pub struct Relay<'p, B> {
     /// The upstream's answer.
-    pub body: B,
+    pub body: Answered<B>,
     /// What was read of it already, and what is to be sent on.
     pub meter: Meter,
     /// What the call holds.

@@ -86,6 +86,11 @@ pub(super) async fn keep_or_end<P: Ports>(
     let Some(((note, time), standing)) = background.and_then(|background| Some((background, going()?))) else {
         return Some(Box::new((hold, ending)));
     };
+    let charge = Charge::AtLeast(priced.estimate.0);
+    let unsaid = Ending::Settle(Charged { charge, implausible: false, cost_differs: false });
+    // What the provider has taken on counts there at its bound.
+    let command = unsaid.command(hold.id.clone(), hold.counted);
+    hold.end_account(ports, &command).await;
     let kept = match &standing.id {
         Some(id) => hold.keep(ports, (id, note.to_text()), time).await,
         None => Ok(false),
@@ -100,13 +105,11 @@ pub(super) async fn keep_or_end<P: Ports>(
     ports.warn(&format!("call {}: it goes on in the background, but its hold was not kept: {why}", hold.id.0));
     hold.record.verdict = "not_kept";
     headers.push((NOT_KEPT.0.to_owned(), NOT_KEPT.1.to_owned()));
-    let charge = Charge::AtLeast(priced.estimate.0);
-    let ending = Ending::Settle(Charged { charge, implausible: false, cost_differs: false });
     if kept.is_ok() {
-        return Some(Box::new((hold, ending)));
+        return Some(Box::new((hold, unsaid)));
     }
     // It may be kept all the same: then whoever fetches the answer settles it, and else a deadline does.
-    ending.write_into(&mut hold.record);
+    unsaid.write_into(&mut hold.record);
     hold.record.unsettled = true;
     hold.record.write_down(ports);
     None

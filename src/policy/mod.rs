@@ -38,6 +38,9 @@ use crate::time::is_calendar_date;
 /// The plan that stands for giving out visitor tokens. No plan of a policy can have the name.
 pub const ISSUE: &str = "~issue";
 
+/// Before an upstream's name: the plan that stands for our account there. No plan of a policy can have such a name.
+pub const ACCOUNT: &str = "~account~";
+
 /// Everything that is decided before a call comes in.
 #[derive(Clone, Debug)]
 pub struct Policy {
@@ -140,10 +143,14 @@ impl Policy {
     }
 
     /// The limits that an object is asked about: a plan's; of a visitor among several who share the object (named
-    /// `plan~member`), the shared ones and the member's own; or the one on giving out tokens.
+    /// `plan~member`), the shared ones and the member's own; the one on giving out tokens; or those of our account at an
+    /// upstream.
     #[must_use]
     pub fn limits_of(&self, plan: &str) -> Option<Cow<'_, [Limit]>> {
         let tokens = self.visitors.as_ref().and_then(|visitors| visitors.tokens.as_ref());
+        if let Some(upstream) = plan.strip_prefix(ACCOUNT) {
+            return self.upstreams.get(upstream).map(|upstream| Cow::Borrowed(upstream.limits.as_slice()));
+        }
         if plan == ISSUE {
             return Some(Cow::Owned(vec![tokens?.issue.clone()]));
         }

@@ -46,8 +46,8 @@ fn plan(name: String, mut table: Table, models: &BTreeMap<String, Model>, faults
     plan
 }
 
-/// A plan's name stands in rows and commands, where other characters separate.
-fn check_name(name: &str, path: &str, faults: &mut Faults) {
+/// A plan's name stands in rows and commands, where other characters separate; so does an upstream's.
+pub(super) fn check_name(name: &str, path: &str, faults: &mut Faults) {
     const NAME_MAX: usize = 32;
     let plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
     if !plain || name.is_empty() || name.len() > NAME_MAX {

@@ -10,7 +10,7 @@ use std::rc::Rc;
 use serde_json::Value;
 use tollgate::auth::Subject;
 use tollgate::gateway::memory::Memory;
-use tollgate::gateway::ports::{Ports, ReadFault, SendFault, Unavailable, UpstreamReply, UpstreamRequest};
+use tollgate::gateway::ports::{ModelRun, Ports, ReadFault, SendFault, Unavailable, UpstreamReply, UpstreamRequest};
 use tollgate::gateway::record::CallRecord;
 use tollgate::gateway::{Answer, Call, handle};
 use tollgate::ledger::{Gate, Row};
@@ -58,6 +58,7 @@ pub(crate) struct World {
     pub(crate) cancelled: Rc<Cell<bool>>,
     pub(crate) asked: RefCell<Vec<(String, Command)>>,
     pub(crate) sent: RefCell<Vec<UpstreamRequest>>,
+    pub(crate) ran: RefCell<Vec<ModelRun>>,
     pub(crate) log: RefCell<Vec<Value>>,
     pub(crate) warnings: RefCell<Vec<String>>,
     /// The pauses, in milliseconds.
@@ -88,6 +89,7 @@ impl World {
             cancelled: Rc::default(),
             asked: RefCell::default(),
             sent: RefCell::default(),
+            ran: RefCell::default(),
             log: RefCell::default(),
             warnings: RefCell::default(),
             slept: RefCell::default(),
@@ -153,7 +155,8 @@ impl World {
 
     fn answer(&self, subject: &Subject, command: &Command) -> String {
         let mut records = self.records.borrow_mut();
-        let account = account_of(records.get(subject).map(String::as_str)).unwrap();
+        // An answer that cannot be read, as the platform's is where the object throws.
+        let Ok(account) = account_of(records.get(subject).map(String::as_str)) else { return String::new() };
         let limits_of = |plan: &str| self.policy.as_ref().ok()?.limits_of(plan);
         let (reply, next) = command.execute(&account, self.clock.now(), limits_of).unwrap();
         if let Some(mut next) = next {
@@ -161,6 +164,12 @@ impl World {
             records.insert(subject.clone(), record_of(&next));
         }
         reply.to_json()
+    }
+
+    fn upstream_answers(&self, within: Wait) -> Result<UpstreamReply<Scripted>, SendFault> {
+        // Of several tries each has a body of its own to give up.
+        self.cancelled.set(false);
+        self.upstream.reply((&self.clock, within), &self.client, &self.cancelled)
     }
 
     fn ledger_answers(&self, within: Wait) -> Result<(), Unavailable> {
@@ -223,9 +232,12 @@ impl Ports for World {
 
     async fn send(&self, request: UpstreamRequest, within: Wait) -> Result<UpstreamReply<Scripted>, SendFault> {
         self.sent.borrow_mut().push(request);
-        // Of several tries each has a body of its own to give up.
-        self.cancelled.set(false);
-        self.upstream.reply((&self.clock, within), (&self.client, &self.cancelled))
+        self.upstream_answers(within)
+    }
+
+    async fn run(&self, run: ModelRun, within: Wait) -> Result<UpstreamReply<Scripted>, SendFault> {
+        self.ran.borrow_mut().push(run);
+        self.upstream_answers(within)
     }
 
     async fn count(&self, gate: &Gate, within: Wait) -> Result<Vec<Row>, Unavailable> {

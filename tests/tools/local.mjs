@@ -4,7 +4,7 @@ import { execFileSync } from "node:child_process";
 import { createHash, randomBytes } from "node:crypto";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { MODELS } from "../standin/standin.mjs";
+import { CLAUDE, MODELS } from "../standin/standin.mjs";
 import { TABLE } from "./prices.mjs";
 import { root } from "./setup.mjs";
 
@@ -52,11 +52,13 @@ function localVars(vars, { base, standin }) {
   const { visitors: _none, ...policy } = vars.POLICY;
   if (!standin) return { ...shared, POLICY: policy };
   const visitor = { ...vars.PLANS.visitor, models: [...vars.PLANS.visitor.models, ...Object.keys(MODELS)] };
+  const to = { base_url: base, secret: "LLM_API_KEY" };
+  const upstreams = each(vars.UPSTREAMS, (upstream) => ({ ...upstream, ...to }));
   return {
     ...shared,
     PLANS: { ...shared.PLANS, visitor },
-    MODELS: { ...vars.MODELS, ...each(MODELS, () => PRICE) },
-    UPSTREAMS: each(vars.UPSTREAMS, (upstream) => ({ ...upstream, base_url: base, secret: "LLM_API_KEY" })),
+    MODELS: { ...vars.MODELS, ...each(MODELS, () => PRICE), [`${CLAUDE}demo`]: { ...PRICE, upstream: "anthropic" } },
+    UPSTREAMS: { ...upstreams, anthropic: { ...to, kind: "anthropic" } },
   };
 }
 

@@ -124,6 +124,7 @@ function greet(origin, key, { standin, base }, model) {
   if (standin) {
     lines.push("The stand-in does as the model's name says:", "");
     lines.push(...Object.entries(MODELS).map(([name, { says }]) => `  ${name.padEnd(14)} ${says}`), "");
+    lines.push("It has /v1/responses, /v1/completions and /v1/embeddings too, and /v1/messages for `claude-demo`.", "");
   }
   console.log([...lines, "Ctrl-C ends it.", ""].join("\n"));
 }

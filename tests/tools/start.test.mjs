@@ -74,6 +74,17 @@ async function printed(program, args, env = {}) {
 /** Runs the loop of curl that was printed. */
 const paste = (text) => printed("sh", ["-c", text]);
 
+/** The status of a call, once it is no longer told to wait. */
+async function called(port, key, path, body) {
+  const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
+  for (;;) {
+    const reply = await fetch(`http://127.0.0.1:${port}${path}`, { method: "POST", headers, body: JSON.stringify(body) });
+    await reply.arrayBuffer();
+    if (reply.status !== 429) return reply.status;
+    await wait(Number(reply.headers.get("retry-after-ms")));
+  }
+}
+
 /** The rows of `npm run usage` by their key. */
 async function usage(port) {
   const output = await printed("npm", ["run", "--silent", "usage"], { PORT: String(port) });
@@ -95,6 +106,12 @@ test("the printed loop turns from 200 to 429, says when to come back, and nothin
 
   await wait(waits.at(-1));
   assert.match(await paste(loop), /^HTTP\/1.1 200 /);
+
+  const [, key] = started.said.match(/demo key\s+(\S+)/);
+  const message = { model: "claude-demo", max_tokens: 20, messages: [{ role: "user", content: "Hi" }] };
+  assert.equal(await called(port, key, "/v1/messages", message), 200);
+  assert.equal(await called(port, key, "/v1/responses", { model: "demo", input: "Hi" }), 200);
+  assert.equal(await called(port, key, "/v1/embeddings", { model: "demo", input: "Hi" }), 200);
 
   const { "user:demo": demo, "*": site } = await usage(port);
   assert.equal(demo.plan, "demo");
