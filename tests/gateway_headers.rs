@@ -1,13 +1,10 @@
-//! Which headers pass in either direction, and what an answer says of the caller's limits.
+//! What an answer's headers say of the caller's limits.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test that cannot go on has failed")]
 
 use serde_json::{Value, json};
 use support::flow::{ANSWER, ASK, answers};
 use support::policy::Written;
 use support::world::{Told, World};
-use tollgate::gateway::header_policy::{reply_headers, request_headers};
-use tollgate::gateway::ports::UpstreamReply;
-use tollgate::policy::{Secret, Upstream};
 
 mod support {
     #[expect(dead_code, reason = "what other tests need of it")]
@@ -19,73 +16,6 @@ mod support {
     pub(crate) mod stream;
     #[expect(dead_code, reason = "what other tests need of it")]
     pub(crate) mod world;
-}
-
-/// Headers that must not pass, whoever asks for it.
-const NEVER: [&str; 22] = [
-    "authorization",
-    "x-api-key",
-    "api-key",
-    "cookie",
-    "set-cookie",
-    "host",
-    "connection",
-    "transfer-encoding",
-    "content-length",
-    "content-encoding",
-    "location",
-    "forwarded",
-    "x-forwarded-for",
-    "x-real-ip",
-    "cf-connecting-ip",
-    "true-client-ip",
-    "openai-organization",
-    "openai-project",
-    "retry-after",
-    "x-ratelimit-remaining-requests",
-    "access-control-allow-origin",
-    "x-tollgate-limited-by",
-];
-
-fn upstream(listed: &[&str]) -> Upstream {
-    let listed: Vec<String> = listed.iter().map(|name| (*name).to_owned()).collect();
-    let policy = Written::good().read().unwrap();
-    let plan = policy.plans.get("plain").unwrap();
-    let named = policy.model(plan, "alpha").unwrap();
-    let ours = policy.upstream(named.model).unwrap().clone();
-    let key = Some(Secret("ours".to_owned()));
-    Upstream { key, request_headers: listed.clone(), response_headers: listed, ..ours }
-}
-
-/// The headers with the value that the caller, or the upstream, has sent.
-fn passed(headers: Vec<(String, String)>) -> Vec<String> {
-    headers.into_iter().filter(|(_, value)| value == "theirs").map(|(name, _)| name).collect()
-}
-
-#[test]
-fn no_list_of_the_policy_lets_a_credential_or_a_cookie_through() {
-    let listed = [&NEVER[..], &["x-route"]].concat();
-    let upstream = upstream(&listed);
-    let own = ["accept", "cache-control", "idempotency-key", "openai-beta", "user-agent", "x-client-request-id"];
-    let sent = passed(request_headers(&upstream, |_| Some("theirs".to_owned())));
-    assert_eq!(sent, [&own[..], &["x-route"]].concat());
-    let theirs = listed.iter().map(|name| ((*name).to_owned(), "theirs".to_owned())).collect();
-    let reply = UpstreamReply { status: 200, headers: theirs, body: () };
-    assert_eq!(passed(reply_headers(&upstream, &reply, false)), ["x-route"]);
-}
-
-#[test]
-fn an_upstreams_headers_do_not_pass_unless_they_are_listed() {
-    let names = ["openai-processing-ms", "server", "x-served-by", "x-request-id", "content-type", "cache-control"];
-    let theirs = names.iter().map(|name| ((*name).to_owned(), "theirs".to_owned())).collect();
-    let reply = UpstreamReply { status: 200, headers: theirs, body: () };
-    let whole = passed(reply_headers(&upstream(&["x-served-by"]), &reply, false));
-    assert_eq!(
-        whole,
-        ["cache-control", "openai-processing-ms", "x-served-by", "x-upstream-request-id", "content-type"]
-    );
-    let streamed = passed(reply_headers(&upstream(&[]), &reply, true));
-    assert_eq!(streamed, ["openai-processing-ms", "x-upstream-request-id", "content-type"]);
 }
 
 /// A world with a limit of every kind for the plan `plain`.

@@ -13,6 +13,7 @@ mod support {
     pub(crate) mod ledger;
     pub(crate) mod media;
     pub(crate) mod policy;
+    #[expect(dead_code, reason = "what other tests need of it")]
     pub(crate) mod stream;
     #[expect(dead_code, reason = "what other tests need of it")]
     pub(crate) mod world;

@@ -12,6 +12,7 @@ mod support {
     #[expect(dead_code, reason = "what other tests need of it")]
     pub(crate) mod ledger;
     pub(crate) mod policy;
+    #[expect(dead_code, reason = "what other tests need of it")]
     pub(crate) mod stream;
     #[expect(dead_code, reason = "what other tests need of it")]
     pub(crate) mod world;

@@ -38,6 +38,7 @@ pub mod texts;
 pub mod tools;
 pub mod transcripts;
 pub mod usage;
+pub mod workers_ai;
 
 use rules::Dialect;
 

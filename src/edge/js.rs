@@ -96,6 +96,12 @@ extern "C" {
     #[wasm_bindgen(js_namespace = console, js_name = error)]
     pub(super) fn console_error(line: &str);
 
+    /// The platform's models. What it is called with is made by `JSON.parse`: a map would arrive empty.
+    pub(super) type Models;
+
+    #[wasm_bindgen(method, catch)]
+    pub(super) fn run(this: &Models, model: &str, input: &JsValue, options: &Object) -> Result<Promise, JsValue>;
+
     /// A dataset of the platform's analytics.
     pub(super) type Dataset;
 

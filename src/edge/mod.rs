@@ -6,6 +6,7 @@ mod bounded;
 mod d1;
 mod js;
 mod limiter;
+mod models;
 mod object;
 mod ports;
 mod stream;

@@ -11,11 +11,11 @@ use worker::Context;
 use super::bounded::{bounded, pause};
 use super::js::{Dataset, console_error, console_log, global_fetch, member, now, random_uuid, thrown};
 use super::stream::ReadBody;
-use super::{d1, limiter, visitors};
+use super::{d1, limiter, models, visitors};
 use crate::auth::Subject;
 use crate::gateway::memory::Memory;
 use crate::gateway::ports::{
-    Body as _, Ports, ReadFault, SendFault, Unavailable, UpstreamReply, UpstreamRequest, read_whole,
+    Body as _, ModelRun, Ports, ReadFault, SendFault, Unavailable, UpstreamReply, UpstreamRequest, read_whole,
 };
 use crate::gateway::record::CallRecord;
 use crate::ledger::{Gate, Row};
@@ -113,6 +113,10 @@ impl Ports for EdgePorts {
         }
     }
 
+    async fn run(&self, run: ModelRun, within: Wait) -> Result<UpstreamReply<ReadBody>, SendFault> {
+        models::run(&self.env, &run, within).await.unwrap_or_else(|fault| Err(self.unsent(&fault)))
+    }
+
     async fn count(&self, gate: &Gate, within: Wait) -> Result<Vec<Row>, Unavailable> {
         d1::count(&self.env, gate, within).await
     }
@@ -193,7 +197,8 @@ fn outgoing(request: UpstreamRequest) -> Result<(Request, AbortController), JsVa
     Ok((Request::new_with_str_and_init(&url, &init)?, abort))
 }
 
-fn reply(response: &Response, abort: AbortController) -> Result<UpstreamReply<ReadBody>, JsValue> {
+/// An answer whose head has come.
+pub(super) fn reply(response: &Response, abort: AbortController) -> Result<UpstreamReply<ReadBody>, JsValue> {
     let mut headers = Vec::new();
     for entry in js_sys::try_iter(&response.headers())?.into_iter().flatten() {
         let entry: Array = entry?.unchecked_into();

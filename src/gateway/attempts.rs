@@ -95,8 +95,13 @@ impl<'p> Outgoing<'p> {
             let original = if is_last { core::mem::take(&mut body) } else { body.clone() };
             match trying.one((dialect, answers), offer, (&content_type, original), until).await {
                 Ok(served) => return Ok(served),
-                Err((failed, Next::Stop)) => return Err(failed),
-                Err((failed, _)) => fault = Some(failed),
+                Err((failed, next)) => {
+                    let told = outlasting(fault, failed);
+                    if next == Next::Stop || trying.ports.now() >= until {
+                        return Err(told);
+                    }
+                    fault = Some(told);
+                }
             }
         }
         if let Some(fault) = fault {
@@ -109,6 +114,16 @@ impl<'p> Outgoing<'p> {
         };
         let offer = spared.swap_remove(place);
         trying.one((dialect, answers), offer, (&content_type, body), until).await.map_err(|(fault, _)| fault)
+    }
+}
+
+/// What is told of two failures, one after the other. A time-out outlasts what follows: that provider may have worked, so
+/// the day's count stays. Only what is wrong with the request itself is of more use to its caller.
+fn outlasting(before: Option<Rejection>, after: Rejection) -> Rejection {
+    match (before, after) {
+        (_, refused @ Rejection::Upstream(UpstreamFault::Refused { .. })) => refused,
+        (Some(late @ Rejection::Upstream(UpstreamFault::Timeout)), _) => late,
+        (_, after) => after,
     }
 }
 
@@ -125,16 +140,21 @@ fn limited(wait: Option<Wait>) -> UpstreamFault {
 }
 
 impl<P: Ports> Trying<'_, P> {
+    /// What is known of the one who would serve a call.
+    fn standing<T>(&self, priced: &Priced<'_>, with: impl FnOnce(&mut Standing) -> T) -> T {
+        self.ports.memory().upstream((&priced.upstream.name, &priced.named.model.name), with)
+    }
+
     fn limited(&self, offer: &Offer<'_>) -> Option<Wait> {
         let now = self.ports.now();
-        self.ports.memory().upstream(&offer.priced.upstream.name, |standing| standing.limited(now))
+        self.standing(&offer.priced, |standing| standing.limited(now))
     }
 
     /// Whether an upstream is to be left alone: at its limit always, failing only where there is somebody else.
     fn is_spared(&self, offer: &Offer<'_>, alone: bool) -> bool {
-        let (upstream, now) = (offer.priced.upstream, self.ports.now());
-        let left_alone = |rules| self.ports.memory().upstream(&upstream.name, |it| it.is_left_alone(rules, now));
-        self.limited(offer).is_some() || !alone && left_alone(upstream.health)
+        let (rules, now) = (offer.priced.upstream.health, self.ports.now());
+        let left_alone = || self.standing(&offer.priced, |standing| standing.is_left_alone(rules, now));
+        self.limited(offer).is_some() || !alone && left_alone()
     }
 
     /// Tries one of them, within the limits of our account there.
@@ -212,17 +232,17 @@ impl<P: Ports> Trying<'_, P> {
             let bounds = (bound, self.policy.bounds.idle, self.deadline);
             let fault = match forward(ports, (dialect, &priced), sent, bounds, (counter, &mut meter)).await {
                 Ok(forwarded) => {
-                    ports.memory().upstream(&upstream.name, Standing::answered);
+                    self.standing(&priced, Standing::answered);
                     return Ok((priced, meter, forwarded));
                 }
                 Err(fault) => fault,
             };
             let now = ports.now();
-            ports.memory().upstream(&upstream.name, |standing| standing.failed(&fault, upstream.health, now));
+            self.standing(&priced, |standing| standing.failed(&fault, upstream.health, now));
             match next(&fault, &upstream.retry, tried, ports.random()) {
                 Next::Again(pause) if pause < until.since(now) => ports.sleep(pause).await,
-                // There is no time left.
-                Next::Again(_) => return Err((fault, Next::Stop)),
+                // There is no time for that, but another one may answer at once.
+                Next::Again(_) => return Err((fault, Next::Elsewhere)),
                 following => return Err((fault, following)),
             }
         }

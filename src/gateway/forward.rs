@@ -7,6 +7,7 @@ use std::rc::Rc;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
+use super::binding::{self, Answered, Translation};
 use super::header_policy::{reply_headers, request_headers};
 use super::meter::Meter;
 use super::ports::{Body, Ports, ReadFault, SendFault, UpstreamReply, UpstreamRequest, read_whole};
@@ -15,6 +16,7 @@ use super::relay::first_event;
 use crate::dialect::fault::error_of;
 use crate::dialect::reply::{Completion, NotACompletion, OutputCounter};
 use crate::dialect::rules::{Dialect, Medium};
+use crate::dialect::workers_ai::{Operation, unstreamed};
 use crate::policy::{Upstream, UpstreamKind};
 use crate::rejection::UpstreamFault;
 use crate::time::{UnixMillis, Wait, parse_retry_after};
@@ -25,6 +27,9 @@ const DEPLOYMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove
 pub(super) const ANSWER_MAX: usize = 16 * 1024 * 1024;
 /// How long before its deadline a hold is settled at the latest.
 const MARGIN: Wait = Wait::seconds(5);
+/// The encodings that the platform undoes, where an upstream compresses though it was asked not to. Any other would reach
+/// the meter, and the client, as what it is not.
+const DECODED: [&str; 3] = ["identity", "gzip", "br"];
 /// The largest error that is read.
 const ERROR_MAX: usize = 64 * 1024;
 
@@ -54,7 +59,7 @@ pub(super) enum Forwarded<B> {
         /// Headers that come from the upstream's.
         headers: Vec<(String, String)>,
         /// The rest of its body.
-        body: B,
+        body: Answered<B>,
     },
 }
 
@@ -62,23 +67,25 @@ pub(super) enum Forwarded<B> {
 pub(super) async fn forward<P: Ports>(
     ports: &P,
     (dialect, priced): (&Dialect, &Priced<'_>),
-    Sent { content_type, body }: Sent,
+    sent: Sent,
     (first, idle, deadline): (Wait, Wait, UnixMillis),
     (mut counter, meter): (OutputCounter, &mut Meter),
 ) -> Result<Forwarded<P::Body>, UpstreamFault> {
     let (sent_at, upstream) = (ports.now(), priced.upstream);
-    let request = UpstreamRequest {
-        method: "POST",
-        url: address(upstream, dialect.operation(), &priced.named.sent_as),
-        headers: request_headers(upstream, |name| ports.header(name)),
-        content_type,
-        body,
-    };
-    let mut reply = ports.send(request, first).await?;
-    let first = Wait(first.0.saturating_sub(ports.now().since(sent_at).0).max(1));
+    let until = sent_at.after(first);
+    let (mut reply, translation) = called(ports, (dialect, priced), sent, first).await?;
+    let first = until.since(ports.now()).max(Wait(1));
     if !(200..300).contains(&reply.status) {
+        if translation.is_some() {
+            let body = read_answer(&mut reply.body, ERROR_MAX, (first, idle), || until.since(ports.now())).await;
+            return Err(binding::refusal(ports, &reply, &body.unwrap_or_default()));
+        }
         let secret = upstream.key.as_ref().map(|key| key.0.as_str());
         return Err(refusal(ports, &mut reply, (first, idle), secret).await);
+    }
+    if reply.header("content-encoding").is_some_and(|encoding| !DECODED.contains(&encoding)) {
+        reply.body.cancel();
+        return Err(UpstreamFault::Invalid);
     }
     let kind = reply.header("content-type").unwrap_or_default().trim_start().to_ascii_lowercase();
     let stream = kind.starts_with("text/event-stream");
@@ -88,16 +95,70 @@ pub(super) async fn forward<P: Ports>(
         if !stream {
             meter.expect_raw(json);
         }
-        first_event(&mut reply.body, meter, first).await?;
-        return Ok(Forwarded::Stream { headers, body: reply.body });
+        let mut body = match translation {
+            Some(translation) => translation.stream(reply.body),
+            None => Answered::AsIs(reply.body),
+        };
+        first_event(&mut body, meter, || until.since(ports.now())).await?;
+        return Ok(Forwarded::Stream { headers, body });
     }
     let left = || Wait(deadline.since(ports.now()).0.saturating_sub(MARGIN.0));
     let body = read_answer(&mut reply.body, ANSWER_MAX, (first, idle), left).await?;
-    let completion = Completion::read(&dialect.reply, &body, &mut counter).map_err(|why| match why {
+    let (body, usage_said) = match &translation {
+        Some(translation) => translation.whole(ports, body)?,
+        None => (body, true),
+    };
+    let mut completion = Completion::read(&dialect.reply, &body, &mut counter).map_err(|why| match why {
         NotACompletion::Invalid => UpstreamFault::Invalid,
         NotACompletion::Error => UpstreamFault::Failed { status: reply.status },
     })?;
+    if translation.is_some_and(|translation| translation.is_streamed()) {
+        return as_stream(upstream, reply, &body, meter).await;
+    }
+    if !usage_said {
+        completion.usage = None;
+    }
     Ok(Forwarded::Whole { headers, body, completion })
+}
+
+/// A whole completion as the stream that was asked for.
+async fn as_stream<B: Body>(
+    upstream: &Upstream,
+    mut reply: UpstreamReply<B>,
+    completion: &[u8],
+    meter: &mut Meter,
+) -> Result<Forwarded<B>, UpstreamFault> {
+    let events = unstreamed(completion).ok_or(UpstreamFault::Invalid)?;
+    reply.headers.retain(|(name, _)| name != "content-type");
+    reply.headers.push(("content-type".to_owned(), "text/event-stream".to_owned()));
+    let headers = reply_headers(upstream, &reply, true);
+    let mut body = Answered::ready(events, reply.body);
+    // It is there already.
+    first_event(&mut body, meter, || Wait(1)).await?;
+    Ok(Forwarded::Stream { headers, body })
+}
+
+/// The answer's head, and how the answer is to be translated where it is in the words of another API.
+async fn called<P: Ports>(
+    ports: &P,
+    (dialect, priced): (&Dialect, &Priced<'_>),
+    sent: Sent,
+    within: Wait,
+) -> Result<(UpstreamReply<P::Body>, Option<Translation>), UpstreamFault> {
+    let upstream = priced.upstream;
+    if let UpstreamKind::WorkersAi { binding } = &upstream.kind {
+        let operation = Operation::of(dialect).ok_or(UpstreamFault::Invalid)?;
+        let (run, translation) = binding::prepared(ports, (operation, binding), (&sent.body, priced.prompt.upper))?;
+        return Ok((ports.run(run, within).await?, Some(translation)));
+    }
+    let request = UpstreamRequest {
+        method: "POST",
+        url: address(upstream, dialect.operation(), &priced.named.sent_as),
+        headers: request_headers(upstream, |name| ports.header(name)),
+        content_type: sent.content_type,
+        body: sent.body,
+    };
+    Ok((ports.send(request, within).await?, None))
 }
 
 /// Where an operation is called at an upstream; `model` is its name there.
@@ -108,12 +169,20 @@ pub(super) fn address(upstream: &Upstream, operation: &str, model: &str) -> Stri
             format!("{base}/openai{operation}?api-version={api_version}")
         }
         UpstreamKind::Azure { api_version } => {
-            // A name that the policy lets the caller choose must not choose the path.
-            let deployment = utf8_percent_encode(model, DEPLOYMENT);
-            format!("{base}/openai/deployments/{deployment}{operation}?api-version={api_version}")
+            format!(
+                "{base}/openai/deployments/{deployment}{operation}?api-version={api_version}",
+                deployment = deployment(model)
+            )
         }
         _ => format!("{base}{operation}"),
     }
+}
+
+/// A deployment's name in a path: one that the policy lets the caller choose must not choose the path.
+fn deployment(model: &str) -> String {
+    let encoded = utf8_percent_encode(model, DEPLOYMENT).to_string();
+    // Dots alone go up, encoded or not; encoded twice they are a name that is not there.
+    if encoded.bytes().all(|byte| byte == b'.') { encoded.replace('.', "%252E") } else { encoded }
 }
 
 /// Whether an answer that is no stream of events is relayed as it comes: sound, plain text, and images unless they are
@@ -151,7 +220,9 @@ pub(super) async fn refusal<P: Ports>(
 ) -> UpstreamFault {
     let status = reply.status;
     if matches!(status, 400..=499) && !matches!(status, 401..=403 | 407) {
-        let body = read_answer(&mut reply.body, ERROR_MAX, (first, idle), || first).await.unwrap_or_default();
+        let until = ports.now().after(first);
+        let left = || until.since(ports.now());
+        let body = read_answer(&mut reply.body, ERROR_MAX, (first, idle), left).await.unwrap_or_default();
         let error = error_of(&body, status, secret);
         let wait = reply.header("retry-after").and_then(|value| parse_retry_after(value, ports.now()));
         return match status {

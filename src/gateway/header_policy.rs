@@ -40,13 +40,16 @@ const BETAS: [&str; 19] = [
 ];
 /// Reply headers that pass as they are.
 const REPLY: [&str; 4] = ["cache-control", "openai-model", "openai-processing-ms", "openai-version"];
+
 /// The headers of a call to an upstream.
 #[must_use]
 pub fn request_headers(upstream: &Upstream, header: impl Fn(&str) -> Option<String>) -> Vec<(String, String)> {
-    let listed = upstream.request_headers.iter().map(String::as_str).filter(|name| may_pass(name));
-    let names = REQUEST.into_iter().chain(listed);
-    let passing = names.filter_map(|name| Some((name.to_owned(), header(name)?)));
-    let of_anthropic = (upstream.family() == Family::Anthropic).then(|| anthropic_headers(upstream, &header));
+    let listed: Vec<&str> = upstream.request_headers.iter().map(String::as_str).filter(|name| may_pass(name)).collect();
+    let as_they_are = |names: &[&str]| -> Vec<(String, String)> {
+        names.iter().filter_map(|name| Some(((*name).to_owned(), header(name)?))).collect()
+    };
+    let own = if upstream.family() == Family::Anthropic { anthropic_headers(&header) } else { Vec::new() };
+    let passing = as_they_are(&REQUEST).into_iter().chain(own).chain(as_they_are(&listed));
     let set = [("accept-encoding", "identity")];
     let credential = upstream.key.iter().map(|key| match upstream.kind {
         UpstreamKind::OpenAi | UpstreamKind::WorkersAi { .. } => {
@@ -55,18 +58,18 @@ pub fn request_headers(upstream: &Upstream, header: impl Fn(&str) -> Option<Stri
         UpstreamKind::Azure { .. } => ("api-key".to_owned(), key.0.clone()),
         UpstreamKind::Anthropic => ("x-api-key".to_owned(), key.0.clone()),
     });
-    let passing = passing.chain(of_anthropic.into_iter().flatten());
-    passing.chain(set.map(|(name, value)| (name.to_owned(), value.to_owned()))).chain(credential).collect()
+    once(passing.chain(set.map(|(name, value)| (name.to_owned(), value.to_owned()))).chain(credential).collect())
 }
 
-/// The headers that only Anthropic knows. What the policy lists passes as it is.
-fn anthropic_headers(upstream: &Upstream, header: impl Fn(&str) -> Option<String>) -> Vec<(String, String)> {
+/// The headers that only Anthropic knows. One that the policy lists passes as it is, after them.
+fn anthropic_headers(header: impl Fn(&str) -> Option<String>) -> Vec<(String, String)> {
     // Without a version the provider answers nothing.
     let version = Some(header(VERSION).unwrap_or_else(|| VERSION_DEFAULT.to_owned()));
     let betas = header(BETA).and_then(|asked| known_betas(&asked));
-    let is_listed = |name: &str| upstream.request_headers.iter().any(|listed| listed == name);
-    let own = [(VERSION, version), (BETA, betas)].into_iter().filter(|(name, _)| !is_listed(name));
-    own.filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+    [(VERSION, version), (BETA, betas)]
+        .into_iter()
+        .filter_map(|(name, value)| Some((name.to_owned(), value?)))
+        .collect()
 }
 
 /// Those of the features that may be asked for; `None` if there are none.
@@ -89,6 +92,7 @@ pub fn reply_headers<B>(upstream: &Upstream, reply: &UpstreamReply<B>, stream: b
     let own = reply
         .header("x-request-id")
         .or_else(|| reply.header("request-id"))
+        .or_else(|| reply.header("cf-ai-req-id"))
         .map(|id| ("x-upstream-request-id".to_owned(), id.to_owned()));
     let kind = reply.header("content-type").unwrap_or("application/json");
     let mut headers: Vec<_> = passing.chain(own).collect();
@@ -97,5 +101,17 @@ pub fn reply_headers<B>(upstream: &Upstream, reply: &UpstreamReply<B>, stream: b
         headers.push(("cache-control".to_owned(), "no-cache".to_owned()));
         headers.push(("x-accel-buffering".to_owned(), "no".to_owned()));
     }
-    headers
+    once(headers)
+}
+
+/// Each header once, with what was said of it last: what a policy lists may pass anyway, or be set.
+fn once(headers: Vec<(String, String)>) -> Vec<(String, String)> {
+    let mut kept: Vec<(String, String)> = Vec::with_capacity(headers.len());
+    for (name, value) in headers {
+        match kept.iter_mut().find(|(before, _)| *before == name) {
+            Some(before) => before.1 = value,
+            None => kept.push((name, value)),
+        }
+    }
+    kept
 }

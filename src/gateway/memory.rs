@@ -28,7 +28,7 @@ pub struct Memory {
     days: RefCell<HashMap<String, DayMemory>>,
     unchecked: RefCell<[Minute; 2]>,
     ledger: RefCell<Option<(UnixMillis, bool)>>,
-    upstreams: RefCell<HashMap<String, Standing>>,
+    upstreams: RefCell<HashMap<(String, String), Standing>>,
 }
 
 /// What could not be checked.
@@ -154,10 +154,11 @@ impl Memory {
         self.ledger.borrow().filter(|(until, _)| *until > now).map(|(_, answers)| answers)
     }
 
-    /// What is known of an upstream, to be looked at or changed by `with`.
-    pub fn upstream<T>(&self, name: &str, with: impl FnOnce(&mut Standing) -> T) -> T {
+    /// What is known of a model at an upstream, to be looked at or changed by `with`. Providers limit each model by
+    /// itself, and one of them may fail alone.
+    pub fn upstream<T>(&self, (name, model): (&str, &str), with: impl FnOnce(&mut Standing) -> T) -> T {
         // Names come from the policy alone, so there are few.
-        with(self.upstreams.borrow_mut().entry(name.to_owned()).or_default())
+        with(self.upstreams.borrow_mut().entry((name.to_owned(), model.to_owned())).or_default())
     }
 
     /// Whether one more call may pass unchecked in this minute.

@@ -4,6 +4,7 @@
 //! answer has a request id, the error shape is the same, and the call is written down once.
 
 mod attempts;
+mod binding;
 mod caller;
 pub mod complete;
 mod cors;
@@ -142,22 +143,21 @@ impl Frame {
         ports: &P,
         mut record: CallRecord,
     ) -> Answer<'p, P::Body> {
-        let frame = self;
         let rated = |(body, snapshot): (Value, Snapshot)| (body, rate_headers(&snapshot));
         let answered = match (route, policy) {
             (Route::Health, _) => {
                 let (status, body) = views::health(policy, ports).await;
-                return frame.json(status, &body, Vec::new());
+                return self.json(status, &body, Vec::new());
             }
             (_, Err(_)) => Err(Rejection::PolicyInvalid.into()),
             (Route::Call(dialect), Ok(policy)) => match complete(policy, ports, dialect, &mut record).await {
-                Ok(completed) => return frame.completed(completed),
+                Ok(completed) => return self.completed(completed),
                 Err(refused) => Err(refused),
             },
             (Route::Stored(asked), Ok(policy)) => match stored(policy, ports, asked, &mut record).await {
                 Ok(Relayed { headers, body }) => {
                     record.write_down(ports);
-                    return frame.whole(200, headers, body, None);
+                    return self.whole(200, headers, body, None);
                 }
                 Err(rejection) => Err(rejection.into()),
             },
@@ -178,9 +178,9 @@ impl Frame {
             Ok((body, headers)) => {
                 (record.status, record.verdict) = (200, "ok");
                 record.write_down(ports);
-                frame.json(200, &body, headers)
+                self.json(200, &body, headers)
             }
-            Err(refused) => frame.refusal(ports, record, refused),
+            Err(refused) => self.refusal(ports, record, refused),
         }
     }
 

@@ -71,7 +71,7 @@ impl Note {
     /// The call with the prices, the bounds and the upstream that its model has now; `None` if the policy has it no more.
     pub(super) fn priced<'p>(&self, policy: &'p Policy) -> Option<Priced<'p>> {
         let named = policy.known_model(&self.model)?;
-        let upstream = policy.upstream(named.model).filter(|upstream| upstream.family() == RESPONSES.family)?;
+        let upstream = policy.upstream(named.model).filter(|upstream| upstream.serves(&RESPONSES))?;
         let Self { input, output, tools, tier, .. } = *self;
         let bound = Quantities { input, output, tool_calls: tools, ..Quantities::default() };
         // Every use of a tool has the model read the conversation once more.

@@ -35,6 +35,10 @@ pub trait Ports {
     /// One call to an upstream; its answer's head has to come within the bound.
     async fn send(&self, request: UpstreamRequest, within: Wait) -> Result<UpstreamReply<Self::Body>, SendFault>;
 
+    /// One call to a model through a binding of the platform's. What the binding throws is an answer with its status, if it
+    /// says what went wrong.
+    async fn run(&self, run: ModelRun, within: Wait) -> Result<UpstreamReply<Self::Body>, SendFault>;
+
     /// The day's gate: one atomic statement that checks and counts, bounded in time. It returns the rows as it left them:
     /// the caller's and the site's where it counted, the caller's alone where it refused.
     async fn count(&self, gate: &Gate, within: Wait) -> Result<Vec<Row>, Unavailable>;
@@ -165,6 +169,17 @@ pub struct UpstreamRequest {
     pub content_type: String,
     /// The body; it may have to be sent again.
     pub body: Rc<Vec<u8>>,
+}
+
+/// A call to a model through a binding.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModelRun {
+    /// The binding's name.
+    pub binding: String,
+    /// The model's.
+    pub model: String,
+    /// What it is given, a JSON object.
+    pub input: String,
 }
 
 /// An upstream's answer.

@@ -206,7 +206,7 @@ fn upstream_of<'p>(
     request: &Request<'_>,
 ) -> Result<&'p Upstream, Rejection> {
     let upstream = policy.upstream(named.model).ok_or(Rejection::PolicyInvalid)?;
-    if upstream.family() != request.dialect.family {
+    if !upstream.serves(request.dialect) {
         return Err(Rejection::ModelElsewhere { model: request.model.clone(), path: request.dialect.path });
     }
     let price = &named.model.price;

@@ -7,6 +7,7 @@ use core::pin::pin;
 
 use futures_util::future::{Either, select};
 
+use super::binding::Answered;
 use super::hold::{Ending, Hold};
 use super::meter::{Meter, Stage};
 use super::ports::{Body, Client, Gone, Piece, Ports};
@@ -24,7 +25,7 @@ const LINE_FEED_WAIT: Wait = Wait::seconds(1);
 #[must_use = "a relay has to run, or its hold ends at its deadline"]
 pub struct Relay<'p, B> {
     /// The upstream's answer.
-    pub body: B,
+    pub body: Answered<B>,
     /// What was read of it already, and what is to be sent on.
     pub meter: Meter,
     /// What the call holds.
@@ -50,13 +51,20 @@ enum Stop {
     Left,
 }
 
-/// Reads until the stream says what it is: its first event, or a comment, which is relayed at once.
+/// Reads until the stream says what it is: its first event, or a comment, which is relayed at once. `left` is how much
+/// time there is for that, however small the pieces in which it comes.
 ///
 /// # Errors
 /// If it is an error, ends, or takes too long.
-pub async fn first_event(body: &mut impl Body, meter: &mut Meter, within: Wait) -> Result<(), UpstreamFault> {
+pub async fn first_event(
+    body: &mut impl Body,
+    meter: &mut Meter,
+    left: impl Fn() -> Wait,
+) -> Result<(), UpstreamFault> {
     while meter.stage() == Stage::Silent && !meter.has_out() {
-        match body.next(within).await {
+        let within = left();
+        let next = if within == Wait(0) { Piece::TimedOut } else { body.next(within).await };
+        match next {
             Piece::Bytes(bytes) => meter.push(&bytes),
             Piece::TimedOut => {
                 body.cancel();
@@ -64,8 +72,9 @@ pub async fn first_event(body: &mut impl Body, meter: &mut Meter, within: Wait) 
             }
             Piece::Broken => return Err(UpstreamFault::Invalid),
             Piece::End => {
-                meter.finish();
-                if meter.stage() == Stage::Silent {
+                let whole = meter.finish();
+                let broke_off = !whole && meter.stage() == Stage::Going && !meter.seen().any();
+                if broke_off || meter.stage() == Stage::Silent {
                     return Err(UpstreamFault::Invalid);
                 }
             }

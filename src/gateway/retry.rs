@@ -48,7 +48,7 @@ fn pause(rules: &RetryRules, tried: u64, random: u64) -> Wait {
     Wait(doubled - random % (half + 1))
 }
 
-/// How an upstream has done lately, as far as one isolate knows.
+/// How a model at an upstream has done lately, as far as one isolate knows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Standing {
     /// Failures on end.

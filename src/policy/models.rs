@@ -66,13 +66,15 @@ pub(super) fn default_model(
 }
 
 fn model(name: String, mut table: Table, upstreams: &BTreeMap<String, Upstream>, faults: &mut Faults) -> Model {
-    let others = table.variants("fallbacks", faults);
+    let others = table.variants("fallbacks", &IMAGE_FIELDS, faults);
     let path = table.path("fallbacks");
     let fallbacks: Vec<Model> =
         others.into_iter().map(|other| served(name.clone(), other, upstreams, faults)).collect();
     let model = served(name, table, upstreams, faults);
+    // One that is not there has been told of.
     let family = |model: &Model| upstreams.get(&model.upstream).map(Upstream::family);
-    if let Some(other) = fallbacks.iter().find(|other| family(other) != family(&model)) {
+    let differs = |other: &&Model| family(other).zip(family(&model)).is_some_and(|(one, other)| one != other);
+    if let Some(other) = fallbacks.iter().find(differs) {
         let want = format!("one of the kind of \"{}\": a call is not translated", model.upstream);
         faults.add(&path, "upstream", format!("\"{}\"", other.upstream), want);
     }

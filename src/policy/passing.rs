@@ -4,9 +4,13 @@
 pub const CREDENTIAL_HEADERS: [&str; 3] = ["authorization", "x-api-key", "api-key"];
 
 /// Headers that never pass, in either direction, whatever the policy lists.
-const NEVER: [&str; 29] = [
+const NEVER: [&str; 40] = [
     "accept-encoding",
+    "alt-svc",
+    "anthropic-organization-id",
+    "authentication-info",
     "cdn-loop",
+    "clear-site-data",
     "connection",
     "content-encoding",
     "content-length",
@@ -15,15 +19,20 @@ const NEVER: [&str; 29] = [
     "expect",
     "forwarded",
     "host",
+    "http2-settings",
     "keep-alive",
     "location",
     "openai-organization",
     "openai-project",
     "proxy-authenticate",
+    "proxy-authentication-info",
     "proxy-authorization",
+    "proxy-connection",
+    "refresh",
     "retry-after",
     "retry-after-ms",
     "set-cookie",
+    "strict-transport-security",
     "te",
     "trailer",
     "transfer-encoding",
@@ -31,16 +40,19 @@ const NEVER: [&str; 29] = [
     "upgrade",
     "via",
     "www-authenticate",
+    "x-client-ip",
+    "x-goog-api-key",
     "x-real-ip",
     "x-request-id",
     "x-should-retry",
 ];
-const NEVER_PREFIXES: [&str; 8] = [
+const NEVER_PREFIXES: [&str; 9] = [
     "access-control-",
     "anthropic-ratelimit-",
     "cf-",
     "ratelimit",
     "sec-",
+    "x-accel-",
     "x-forwarded-",
     "x-ratelimit-",
     "x-tollgate-",

@@ -136,7 +136,7 @@ impl Table {
     }
 
     /// Takes a list of tables, each of which has the fields of this one that it does not state itself.
-    pub(super) fn variants(&mut self, name: &str, faults: &mut Faults) -> Vec<Self> {
+    pub(super) fn variants(&mut self, name: &str, one_rule: &[&str], faults: &mut Faults) -> Vec<Self> {
         let Some(value) = self.fields.remove(name) else { return Vec::new() };
         let Value::Array(list) = value else {
             faults.add(&self.path(name), "list", shown(&value), "a list of tables");
@@ -144,7 +144,10 @@ impl Table {
         };
         let tables = list.into_iter().enumerate().map(|(place, variant)| {
             let mut table = Self::of(&self.path(&format!("{name}[{place}]")), variant, faults);
-            table.complete(self.fields.clone());
+            let states_own = one_rule.iter().any(|field| table.has(field));
+            let is_inherited = |field: &str| !(states_own && one_rule.contains(&field));
+            let fields = self.fields.iter().filter(|(field, _)| is_inherited(field));
+            table.complete(fields.map(|(field, value)| (field.clone(), value.clone())).collect());
             table
         });
         tables.collect()

@@ -1,7 +1,8 @@
 //! What an upstream is.
 
 use super::Secret;
-use crate::dialect::rules::Family;
+use crate::dialect::rules::{Dialect, Family};
+use crate::dialect::workers_ai::Operation;
 use crate::limit::Limit;
 use crate::time::Wait;
 
@@ -91,5 +92,12 @@ impl Upstream {
     #[must_use]
     pub fn family(&self) -> Family {
         if self.kind == UpstreamKind::Anthropic { Family::Anthropic } else { Family::OpenAi }
+    }
+
+    /// Whether it is called in this dialect.
+    #[must_use]
+    pub fn serves(&self, dialect: &Dialect) -> bool {
+        let has_operation = !matches!(self.kind, UpstreamKind::WorkersAi { .. }) || Operation::of(dialect).is_some();
+        self.family() == dialect.family && has_operation
     }
 }

@@ -53,6 +53,8 @@ fn upstream(name: &str, mut table: Table, sources: &Sources<'_>, faults: &mut Fa
         }
         usable.map(Secret)
     });
+    // A native stream says what it used whether it is asked or not, so what was not asked for is always taken out.
+    let always = matches!(kind, UpstreamKind::WorkersAi { .. });
     let upstream = Upstream {
         name: name.to_owned(),
         kind,
@@ -60,7 +62,7 @@ fn upstream(name: &str, mut table: Table, sources: &Sources<'_>, faults: &mut Fa
         key,
         request_headers: headers("request_headers", &mut table, faults),
         response_headers: headers("response_headers", &mut table, faults),
-        stream_usage: table.flag("stream_usage", faults).unwrap_or(true),
+        stream_usage: table.flag("stream_usage", faults).unwrap_or(true) || always,
         reported_cost: table.word("reported_cost", &REPORTED, faults).unwrap_or(ReportedCost::Ignore),
         first_byte: table.number("first_byte_ms", (1, MILLIS_MAX), faults).map(Wait),
         retry: retry(table.table("retry", faults), faults),

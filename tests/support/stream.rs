@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::task::Poll;
 
 use serde_json::Value;
-use tollgate::gateway::ports::{Body, Client, Gone, Piece};
+use tollgate::gateway::ports::{Body, Client, Gone, Piece, SendFault, UpstreamReply};
 use tollgate::time::{UnixMillis, Wait};
 
 /// The time, set by the test and by the scripts.
@@ -84,6 +84,53 @@ impl Body for Scripted {
 
     fn cancel(&mut self) {
         self.cancelled.set(true);
+    }
+}
+
+/// What an upstream answers.
+#[derive(Clone, Debug)]
+pub(crate) enum Upstream {
+    Fails(SendFault),
+    Answers {
+        status: u16,
+        headers: Vec<(&'static str, &'static str)>,
+        turns: Vec<Turn>,
+    },
+    /// It says nothing for so many milliseconds, and then this.
+    After(u64, Box<Upstream>),
+    /// Each try in its turn; one more than there are is a fault of the test, or of what it tests.
+    InTurn(RefCell<VecDeque<Upstream>>),
+}
+
+impl Upstream {
+    /// Its answer to one call, for as long as that may take.
+    pub(crate) fn reply(
+        &self,
+        (clock, within): (&Clock, Wait),
+        client: &Rc<ClientState>,
+        cancelled: &Rc<Cell<bool>>,
+    ) -> Result<UpstreamReply<Scripted>, SendFault> {
+        match self {
+            Self::InTurn(queue) => {
+                let next = queue.borrow_mut().pop_front().unwrap();
+                next.reply((clock, within), client, cancelled)
+            }
+            Self::After(ms, then) if *ms < within.0 => {
+                clock.pass(*ms);
+                then.reply((clock, Wait(within.0 - ms)), client, cancelled)
+            }
+            Self::Answers { status, headers, turns } => {
+                let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+                let (clock, client, cancelled) = (clock.clone(), Rc::clone(client), Rc::clone(cancelled));
+                let body = Scripted { turns: turns.clone().into(), clock, client, cancelled };
+                Ok(UpstreamReply { status: *status, headers: headers.iter().map(owned).collect(), body })
+            }
+            Self::Fails(SendFault::Unreachable) => Err(SendFault::Unreachable),
+            Self::After(..) | Self::Fails(SendFault::TimedOut) => {
+                clock.pass(within.0);
+                Err(SendFault::TimedOut)
+            }
+        }
     }
 }
 

@@ -4,13 +4,13 @@
 //! and the object is missing. It, the upstream and the clock do what the test tells them.
 
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use serde_json::Value;
 use tollgate::auth::Subject;
 use tollgate::gateway::memory::Memory;
-use tollgate::gateway::ports::{Ports, ReadFault, SendFault, Unavailable, UpstreamReply, UpstreamRequest};
+use tollgate::gateway::ports::{ModelRun, Ports, ReadFault, SendFault, Unavailable, UpstreamReply, UpstreamRequest};
 use tollgate::gateway::record::CallRecord;
 use tollgate::gateway::{Answer, Call, handle};
 use tollgate::ledger::{Gate, Row};
@@ -20,8 +20,8 @@ use tollgate::time::{UnixMillis, UtcDay, Wait};
 
 use super::ledger::MemoryLedger;
 use super::policy::Written;
-pub(crate) use super::stream::Told;
-use super::stream::{ClientState, Clock, Scripted, Taker, Turn};
+use super::stream::{ClientState, Clock, Scripted, Taker};
+pub(crate) use super::stream::{Told, Upstream};
 
 /// 2031-03-05T12:00:00Z.
 const NOON: u64 = 1_930_478_400_000;
@@ -37,13 +37,6 @@ pub(crate) enum LimiterFault {
     Nonsense,
     /// It is carried out, and what comes back answers another question.
     OtherReply,
-}
-
-/// What an upstream answers.
-#[derive(Clone, Debug)]
-pub(crate) enum Upstream {
-    Fails(SendFault),
-    Answers { status: u16, headers: Vec<(&'static str, &'static str)>, turns: Vec<Turn> },
 }
 
 /// The world of one caller.
@@ -65,8 +58,11 @@ pub(crate) struct World {
     pub(crate) cancelled: Rc<Cell<bool>>,
     pub(crate) asked: RefCell<Vec<(String, Command)>>,
     pub(crate) sent: RefCell<Vec<UpstreamRequest>>,
+    pub(crate) ran: RefCell<Vec<ModelRun>>,
     pub(crate) log: RefCell<Vec<Value>>,
     pub(crate) warnings: RefCell<Vec<String>>,
+    /// The pauses, in milliseconds.
+    pub(crate) slept: RefCell<Vec<u64>>,
     pub(crate) records: RefCell<BTreeMap<Subject, String>>,
     pub(crate) asked_before: RefCell<BTreeMap<String, usize>>,
     pub(crate) memory: Memory,
@@ -93,8 +89,10 @@ impl World {
             cancelled: Rc::default(),
             asked: RefCell::default(),
             sent: RefCell::default(),
+            ran: RefCell::default(),
             log: RefCell::default(),
             warnings: RefCell::default(),
+            slept: RefCell::default(),
             records: RefCell::default(),
             asked_before: RefCell::default(),
             memory: Memory::default(),
@@ -168,6 +166,12 @@ impl World {
         reply.to_json()
     }
 
+    fn upstream_answers(&self, within: Wait) -> Result<UpstreamReply<Scripted>, SendFault> {
+        // Of several tries each has a body of its own to give up.
+        self.cancelled.set(false);
+        self.upstream.reply((&self.clock, within), &self.client, &self.cancelled)
+    }
+
     fn ledger_answers(&self, within: Wait) -> Result<(), Unavailable> {
         if self.ledger_down.get() {
             self.clock.pass(within.0);
@@ -228,24 +232,12 @@ impl Ports for World {
 
     async fn send(&self, request: UpstreamRequest, within: Wait) -> Result<UpstreamReply<Scripted>, SendFault> {
         self.sent.borrow_mut().push(request);
-        match &self.upstream {
-            Upstream::Fails(fault) => {
-                if *fault == SendFault::TimedOut {
-                    self.clock.pass(within.0);
-                }
-                Err(*fault)
-            }
-            Upstream::Answers { status, headers, turns } => {
-                let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
-                let body = Scripted {
-                    turns: VecDeque::from(turns.clone()),
-                    clock: self.clock.clone(),
-                    client: Rc::clone(&self.client),
-                    cancelled: Rc::clone(&self.cancelled),
-                };
-                Ok(UpstreamReply { status: *status, headers: headers.iter().map(owned).collect(), body })
-            }
-        }
+        self.upstream_answers(within)
+    }
+
+    async fn run(&self, run: ModelRun, within: Wait) -> Result<UpstreamReply<Scripted>, SendFault> {
+        self.ran.borrow_mut().push(run);
+        self.upstream_answers(within)
     }
 
     async fn count(&self, gate: &Gate, within: Wait) -> Result<Vec<Row>, Unavailable> {
@@ -271,6 +263,7 @@ impl Ports for World {
     }
 
     async fn sleep(&self, wait: Wait) {
+        self.slept.borrow_mut().push(wait.0);
         self.clock.pass(wait.0);
     }
 

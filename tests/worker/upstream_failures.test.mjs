@@ -1,7 +1,7 @@
 // Upstreams that fail: what the client is told, what it costs, and that nothing of the upstream's own affairs shows.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { OK } from "./harness/upstream.mjs";
+import { OK, startUpstream } from "./harness/upstream.mjs";
 import { Gate, NANO_USD, UPSTREAM_KEY, errorOf, plan, rateHeaders, stock } from "./support/gate.mjs";
 import { EVENT_STREAM, ROLE, failure, stream, text } from "./support/sse.mjs";
 
@@ -33,6 +33,10 @@ const passed = (status) => ({ status, type: "some_error", code: "1234", param: "
 /** Each: what the upstream does, and what the client is told, plain and streamed alike. */
 const FAILS = {
   "refuses the connection": [{ ...OK, behaviour: "connection-refused" }, server("upstream_unreachable")],
+  "resets the connection in the middle of its headers": [
+    { ...OK, behaviour: "reset-in-headers" },
+    server("upstream_unreachable"),
+  ],
   "resets the connection after its headers": [pieces([], "reset"), server("upstream_invalid")],
   "resets the connection in the middle of an answer": [pieces(['{"id":"c-31"'], "reset"), server("upstream_invalid")],
   "sends less than it said it would": [
@@ -79,11 +83,37 @@ const FAILS = {
     { ...EVENT_STREAM, sse: [failure(WORDS)] },
     server("upstream_failed"),
   ],
+  "breaks off a stream in its first event": [stream([ROLE.slice(0, 40)], { behaviour: "reset" }), server("upstream_invalid")],
+  "ends a stream in its first event": [stream([ROLE.slice(0, 40)]), server("upstream_invalid")],
+  "ends a stream before its first event": [stream([]), server("upstream_invalid")],
+  "answers in an encoding that nobody undoes": [
+    { ...OK, headers: { ...JSON_TYPE, "content-encoding": "zstd" } },
+    server("upstream_invalid"),
+  ],
 };
 /** The same of upstreams that do not even begin. */
 const NEVER_BEGINS = {
   "hangs before its headers": [{ ...OK, behaviour: "hang-before-headers" }, server("upstream_timeout", 504)],
   "hangs after its headers": [pieces([], "hang"), server("upstream_timeout", 504)],
+  "hangs after the headers of a stream": [stream([], { behaviour: "hang" }), server("upstream_timeout", 504)],
+  "hangs in a stream's first event": [stream([ROLE.slice(0, 40)], { behaviour: "hang" }), server("upstream_timeout", 504)],
+};
+/** The same of upstreams that are never silent, and never come to an end. */
+const TRICKLES = {
+  "sends its headers byte by byte": [{ ...OK, behaviour: "trickle-headers" }, server("upstream_timeout", 504)],
+  "sends an answer byte by byte": [pieces(['{"id":"'], "trickle"), server("upstream_timeout", 504)],
+  "sends a stream's first event byte by byte": [
+    stream([ROLE.slice(0, 40)], { behaviour: "trickle" }),
+    server("upstream_timeout", 504),
+  ],
+  "answers 400 and sends its reasons byte by byte": [
+    { ...pieces(['{"error":"'], "trickle"), status: 400 },
+    { status: 400, type: "invalid_request_error", code: null },
+  ],
+  "is at its limit and says why byte by byte": [
+    { ...pieces(['{"error":"'], "trickle"), status: 429 },
+    { status: 429, type: "invalid_request_error", code: null, limitedBy: "upstream" },
+  ],
 };
 /** The same of upstreams that begin, and then are silent. */
 const FALLS_SILENT = {
@@ -95,18 +125,25 @@ const FALLS_SILENT = {
 };
 
 /** The Worker for the tests of one suite. */
-function gateOf(bounds) {
-  const own = {};
+function gateOf(bounds, clock) {
+  const own = { stands: clock !== null };
   before(async () => {
+    own.sealed = await startUpstream({ sealed: true });
+    const once = { secret: "LLM_API_KEY", retry: { attempts: 1 } };
+    const alpha = { input: "1", output: "2", max_output: 100, encoding: "o200k" };
     own.gate = await Gate.start({
+      clock,
       plans: { stock: plan({ budget: stock("usd", "1"), calls: stock("requests", 1_000) }) },
       callers: { ann: "stock" },
-      models: { lost: { input: "1", output: "2", max_output: 100, encoding: "o200k", upstream: "nowhere" } },
-      upstreams: { nowhere: { base_url: "https://upstream.invalid/v1", secret: "LLM_API_KEY", retry: { attempts: 1 } } },
+      models: { lost: { ...alpha, upstream: "nowhere" }, sealed: { ...alpha, upstream: "sealed" } },
+      upstreams: {
+        nowhere: { base_url: "https://upstream.invalid/v1", ...once },
+        sealed: { base_url: `${own.sealed.origin}/v1`, ...once },
+      },
       bounds: { hold_ms: 600_000, ...bounds },
     });
   });
-  after(() => own.gate.stop());
+  after(() => Promise.all([own.gate.stop(), own.sealed.close()]));
   return own;
 }
 
@@ -151,6 +188,8 @@ function rows(own, table) {
     for (const streamed of [false, true]) {
       test(`${name}: ${told.status} ${told.code}, free of charge (${streamed ? "streamed" : "plain"})`, async () => {
         const { gate } = own;
+        // What an upstream has said of its own limit is remembered for a minute at most.
+        if (own.stands) await gate.worker.advance(60_000);
         await gate.play(script);
         const seen = gate.upstream.calls.length;
         const reply = await freeOfCharge(gate, streamed ? { stream: true } : {});
@@ -173,6 +212,12 @@ describe("an upstream that", () => {
       isTold(reply, server("upstream_unreachable"));
       assert.doesNotMatch(reply.body.toString(), /upstream\.invalid/);
     });
+
+    test(`has a certificate that nobody trusts: 502 upstream_unreachable (${streamed ? "streamed" : "plain"})`, async () => {
+      const reply = await freeOfCharge(own.gate, { model: "sealed", stream: streamed });
+      isTold(reply, server("upstream_unreachable"));
+      assert.equal(own.sealed.calls.length, 0);
+    });
   }
 
   test("repeats our key in the reasons that it gives: the key does not travel back", async () => {
@@ -180,21 +225,6 @@ describe("an upstream that", () => {
       await own.gate.play(fails(400, {}, { error: { message, type: "invalid_request_error", code: UPSTREAM_KEY } }));
       saysNothingOfTheUpstream(own.gate, await freeOfCharge(own.gate, {}));
     }
-  });
-
-  test("breaks off a stream: an error event, and a charge for what was seen", async () => {
-    const { gate } = own;
-    const events = [ROLE, text("Volga, Niger")];
-    const headers = { ...EVENT_STREAM.headers, "set-cookie": SECRET.cookie };
-    await gate.play(stream(events, { behaviour: "reset", headers }));
-    const [before] = (await limitsOf(gate)).left;
-    const reply = await gate.stream("ann");
-    await gate.settled("ann");
-    const { held } = await gate.record(reply);
-    assert.equal(before - (await limitsOf(gate)).left[0], held.input * NANO_USD.input + 4 * NANO_USD.output);
-    const [, event] = reply.body.toString().split(events.join(""));
-    assert.equal(JSON.parse(event.replace(/^data: /, "")).error.code, "upstream_invalid");
-    saysNothingOfTheUpstream(gate, reply);
   });
 });
 
@@ -204,4 +234,39 @@ describe("an upstream that never begins: it", () => {
 
 describe("an upstream that falls silent: it", () => {
   rows(gateOf({ first_byte_ms: PATIENT, idle_ms: BOUND }), FALLS_SILENT);
+});
+
+describe("an upstream that trickles: it", () => {
+  // An answer that is read whole has until shortly before its hold ends; and time has to pass.
+  rows(gateOf({ first_byte_ms: BOUND, idle_ms: PATIENT, hold_ms: 5_000 + 2 * BOUND }, null), TRICKLES);
+});
+
+/** Streams that have begun: what is told at their end, and how many tokens were seen. */
+const BREAKS = {
+  "breaks off after an event": [{ behaviour: "reset" }, [ROLE, text("Volga, Niger")], "upstream_invalid", 4],
+  "breaks off in an event": [{ behaviour: "reset" }, [ROLE, text("Volga, Niger"), text("Loire").slice(0, 60)], "upstream_invalid", 4],
+  "ends without its end": [{}, [ROLE, text("Volga, Niger")], "upstream_invalid", 4],
+  "hangs between two events": [{ behaviour: "hang" }, [ROLE, text("Volga, Niger")], "upstream_timeout", 4],
+  "breaks off before any text": [{ behaviour: "reset" }, [ROLE], "upstream_invalid", 0],
+};
+
+describe("a stream that has begun:", () => {
+  const own = gateOf({ first_byte_ms: PATIENT, idle_ms: BOUND });
+  for (const [name, [more, events, code, seen]] of Object.entries(BREAKS)) {
+    test(`it ${name}: an event ${code}, and ${seen} tokens are charged`, async () => {
+      const { gate } = own;
+      const headers = { ...EVENT_STREAM.headers, "set-cookie": SECRET.cookie };
+      await gate.play(stream(events, { ...more, headers }));
+      const [before] = (await limitsOf(gate)).left;
+      const reply = await gate.stream("ann");
+      await gate.settled("ann");
+      const { held, charged } = await gate.record(reply);
+      const cost = seen > 0 ? held.input * NANO_USD.input + seen * NANO_USD.output : 0;
+      assert.deepEqual([before - (await limitsOf(gate)).left[0], charged?.usd ?? 0], [cost, cost]);
+      const last = reply.body.toString().trimEnd().split("\n\n").at(-1);
+      assert.equal(JSON.parse(last.replace(/^data: /, "")).error.code, code);
+      assert.ok(reply.ms < AT_MOST, `it took ${reply.ms} ms`);
+      saysNothingOfTheUpstream(gate, reply);
+    });
+  }
 });

@@ -17,6 +17,8 @@ export default {
     if (env.LIMITER) own.LIMITER = standBetween(env.LIMITER, faults);
     // The platform's local dataset keeps nothing that could be looked at.
     if (env.ANALYTICS) own.ANALYTICS = recorder;
+    // A text in the place of the models is what they throw.
+    if (typeof env.AI === "string") own.AI = { run: async () => Promise.reject(new Error(env.AI)) };
     return new Build(context, own).fetch(request);
   },
 };

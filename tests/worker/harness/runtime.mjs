@@ -50,9 +50,10 @@ export class Runtime {
 
   /**
    * Starts it on a folder of stored state. `env` are variables and secrets; `bindings` further ones as Miniflare spells
-   * them, null for one that is to be missing.
+   * them, null for one that is to be missing; `remote` is the origin that stands for the platform behind bindings of
+   * `dev: { remote: true }`.
    */
-  static async start({ env, bindings, storage, onLine }) {
+  static async start({ env, bindings, remote, storage, onLine }) {
     const runtime = new Runtime();
     const options = {
       host: "127.0.0.1",
@@ -78,6 +79,7 @@ export class Runtime {
             // The Worker's own sockets, without the development server in front of it, which tidies what passes.
             unsafeDirectSockets: [{ port: 0 }, { port: 0, entrypoint: "Control" }],
             stripCfConnectingIp: false,
+            ...(remote && { remoteProxyConnectionString: new URL(remote) }),
           },
         },
       ],

@@ -19,7 +19,14 @@ const KNOWN = new Set([
   "status", "headers", "body", "body_base64", "sse", "sse_base64", "behaviour",
   "delay_ms", "wait_for_step", "answer_when", "sequence",
 ]);
-const BEHAVIOURS = new Set([undefined, "hang", "reset", "hang-before-headers", "connection-refused"]);
+const BEHAVIOURS = new Set([
+  undefined, "hang", "reset", "hang-before-headers", "connection-refused",
+  // Bytes that never end: of the head, and after what is scripted of the body.
+  "trickle-headers", "trickle",
+  "reset-in-headers",
+]);
+/** How often a byte comes where they trickle. */
+const TRICKLE_MS = 20;
 
 /** The script in full; a member that nobody plays is an error, never passed over. */
 export function scriptOf(written) {
@@ -65,6 +72,11 @@ export function bytesOf(script, without = []) {
  */
 export async function play(script, response, hooks) {
   if (script.behaviour === "hang-before-headers") return;
+  if (script.behaviour === "trickle-headers") return trickle(response, "HTTP/1.1 200 OK\r\nx-slow: ");
+  if (script.behaviour === "reset-in-headers") {
+    response.socket.write("HTTP/1.1 200 OK\r\ncontent-", () => response.socket?.resetAndDestroy());
+    return;
+  }
   if (script.wait_for_step) await hooks.step(script.wait_for_step);
   if (script.answer_when) await hooks.allArrived();
   if (script.delay_ms) await pause(script.delay_ms);
@@ -80,8 +92,17 @@ export async function play(script, response, hooks) {
     response.write(bytesOf(script));
   }
   if (script.behaviour === "hang") return;
+  if (script.behaviour === "trickle") return trickle(response, null);
   if (script.behaviour === "reset") response.socket?.resetAndDestroy();
   else response.end();
+}
+
+/** Writes on, byte by byte, until the other side has had enough. Of a head past what a server would write. */
+function trickle(response, head) {
+  const [socket, target] = [response.socket, head === null ? response : response.socket];
+  if (head !== null) socket.write(head);
+  const timer = setInterval(() => target.write("x"), TRICKLE_MS);
+  socket.once("close", () => clearInterval(timer));
 }
 
 async function playPiece(piece, { response, closed }, hooks) {

@@ -25,6 +25,9 @@ function remove(folder) {
   folders.delete(folder);
 }
 
+/** The binding of the platform's models: its own code, over the origin that is given to `start` as `remote`. */
+export const MODELS = { type: "ai", dev: { remote: true } };
+
 /** The binding of the day's ledger. A Worker that is started with it finds its table there. */
 export const LEDGER = { type: "d1", id: "ledger" };
 
@@ -38,11 +41,12 @@ function schema() {
 
 /**
  * Starts the Worker on empty storage. `env` holds variables (tables as objects) and secrets; `bindings` further
- * bindings as Miniflare spells them, null for one that is to be missing; `clock` is where its time stands still, in
- * milliseconds (absent: the platform's own clock runs).
+ * bindings as Miniflare spells them, null for one that is to be missing; `remote` is the origin of what stands for the
+ * platform behind remote ones; `clock` is where its time stands still, in milliseconds (absent: the platform's own clock
+ * runs).
  */
-export async function start({ env, bindings = {}, clock = null }) {
-  const worker = new Worker({ env, bindings }, clock);
+export async function start({ env, bindings = {}, remote, clock = null }) {
+  const worker = new Worker({ env, bindings, remote }, clock);
   await worker.deploy();
   return worker;
 }

@@ -84,7 +84,7 @@ export class Gate {
     const gate = new Gate();
     gate.#policy = policy;
     gate.upstream = await startUpstream();
-    gate.worker = await start({ env: gate.env(), bindings, clock });
+    gate.worker = await start({ env: gate.env(), bindings, remote: gate.upstream.origin, clock });
     const { faults } = await (await gate.worker.fetch("/healthz")).json();
     if (faults && !faulty) {
       await gate.stop();
