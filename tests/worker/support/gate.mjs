@@ -33,13 +33,13 @@ function keysOf(callers) {
   return JSON.stringify(Object.fromEntries(Object.entries(callers).map(entry)));
 }
 
-/** The Worker's variables; `callers` tells each caller's plan. */
+/** The Worker's variables; `callers` tells each caller's plan, and `upstreams` may be made of the one that is there. */
 export function envOf({ plans, callers, models, upstreams, env, ...policy }, origin) {
   const own = { base_url: `${origin}/v1`, secret: "LLM_API_KEY", retry: { attempts: 1 } };
   return {
     API_KEYS: keysOf(callers),
     LLM_API_KEY: UPSTREAM_KEY,
-    UPSTREAMS: { default: own, ...upstreams },
+    UPSTREAMS: { default: own, ...(typeof upstreams === "function" ? upstreams(own) : upstreams) },
     MODELS: { ...MODELS, ...models },
     PLANS: plans,
     // Only the models that a test names.
