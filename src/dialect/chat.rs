@@ -3,7 +3,7 @@
 use super::bad_request::{BadRequest, bad, shown, unsupported};
 use super::json::Members;
 use super::reply::{choices_of_event, choices_of_whole};
-use super::rules::{CapRule, Dialect, ErrorEvent, Family, Medium, PartKind, PromptShape, ReplyRules, RequestRules};
+use super::rules::{CapRule, Dialect, ErrorEvent, Family, PartKind, PromptShape, ReplyRules, RequestRules};
 use crate::limit::Tokens;
 use crate::pricing::Quantities;
 
@@ -20,7 +20,6 @@ pub static CHAT: Dialect = Dialect {
             ("cached_content", PromptShape::Unseen),
         ],
         required: Some("messages"),
-        default_model: None,
         not_read: &[
             "audio",
             "frequency_penalty",
@@ -61,16 +60,11 @@ pub static CHAT: Dialect = Dialect {
         caps: &["max_completion_tokens", "max_tokens"],
         cap: CapRule::Model,
         candidates: &["n"],
-        each_prompt_answered: false,
         asks_for_usage: true,
         decisive: &["prediction", "service_tier", "modalities", "audio", "web_search_options", "tools", "functions"],
         unbounded: &[("web_search_options", "searches are charged per query, which no limit here can see before")],
-        tool_calls_cap: None,
-        client_tools: &[],
-        tools_tokens: 0,
-        free: false,
         extra: Some(kinds),
-        medium: Medium::Text,
+        ..RequestRules::NONE
     },
     reply: ReplyRules {
         whole: choices_of_whole,

@@ -1,7 +1,7 @@
 //! `POST /v1/completions`, the oldest one: a prompt is text, and every prompt of a list is a call of its own.
 
 use super::reply::{choices_of_event, choices_of_whole};
-use super::rules::{CapRule, Dialect, ErrorEvent, Family, Medium, PromptShape, ReplyRules, RequestRules};
+use super::rules::{CapRule, Dialect, ErrorEvent, Family, PromptShape, ReplyRules, RequestRules};
 
 /// The dialect.
 pub static COMPLETIONS: Dialect = Dialect {
@@ -10,7 +10,6 @@ pub static COMPLETIONS: Dialect = Dialect {
     request: RequestRules {
         prompt: &[("prompt", PromptShape::Input)],
         required: Some("prompt"),
-        default_model: None,
         not_read: &[
             "echo",
             "frequency_penalty",
@@ -24,21 +23,13 @@ pub static COMPLETIONS: Dialect = Dialect {
             "top_p",
             "user",
         ],
-        parts: &[],
         caps: &["max_tokens"],
         // The API's default.
         cap: CapRule::Api(16),
         candidates: &["n", "best_of"],
         each_prompt_answered: true,
         asks_for_usage: true,
-        decisive: &[],
-        unbounded: &[],
-        tool_calls_cap: None,
-        client_tools: &[],
-        tools_tokens: 0,
-        free: false,
-        extra: None,
-        medium: Medium::Text,
+        ..RequestRules::NONE
     },
     reply: ReplyRules {
         whole: choices_of_whole,

@@ -1,7 +1,7 @@
 //! `POST /v1/embeddings`.
 
 use super::reply::{Answer, Chunk, OutputCounter, is_list};
-use super::rules::{CapRule, Dialect, ErrorEvent, Family, Medium, PartKind, PromptShape, ReplyRules, RequestRules};
+use super::rules::{Dialect, ErrorEvent, Family, PartKind, PromptShape, ReplyRules, RequestRules};
 use super::seen::Seen;
 
 /// The dialect.
@@ -11,7 +11,6 @@ pub static EMBEDDINGS: Dialect = Dialect {
     request: RequestRules {
         prompt: &[("input", PromptShape::Input)],
         required: Some("input"),
-        default_model: None,
         not_read: &["dimensions", "encoding_format", "user"],
         // Some providers embed images as well.
         parts: &[
@@ -20,19 +19,7 @@ pub static EMBEDDINGS: Dialect = Dialect {
             ("image_url", PartKind::Image),
             ("video_url", PartKind::File),
         ],
-        caps: &[],
-        cap: CapRule::Nothing,
-        candidates: &[],
-        each_prompt_answered: false,
-        asks_for_usage: false,
-        decisive: &[],
-        unbounded: &[],
-        tool_calls_cap: None,
-        client_tools: &[],
-        tools_tokens: 0,
-        free: false,
-        extra: None,
-        medium: Medium::Text,
+        ..RequestRules::NONE
     },
     reply: ReplyRules { whole, event, raw: false, error_event: ErrorEvent::Plain, has_usage: true },
 };

@@ -36,7 +36,6 @@ const RULES: RequestRules = RequestRules {
     prompt: &[("prompt", PromptShape::Input)],
     required: Some("prompt"),
     // The API's own depends on the other fields.
-    default_model: None,
     not_read: &[
         "background",
         "complexity",
@@ -53,24 +52,16 @@ const RULES: RequestRules = RequestRules {
         "style",
         "user",
     ],
-    parts: &[],
-    caps: &[],
     cap: CapRule::Ceiling,
     candidates: &["n"],
-    each_prompt_answered: false,
-    asks_for_usage: false,
     decisive: &["output_format", "partial_images", "quality", "size"],
     unbounded: &[
         ("frame_count", "what the frames of a moving image cost is not known before"),
         ("prompt_rewriter", "the prompt would not be what was counted"),
         ("svg", "another model would be paid for too"),
     ],
-    tool_calls_cap: None,
-    client_tools: &[],
-    tools_tokens: 0,
-    free: false,
     extra: Some(partial_images),
-    medium: Medium::Text,
+    ..RequestRules::NONE
 };
 
 const REPLY: ReplyRules = ReplyRules { whole, event, raw: true, error_event: ErrorEvent::Plain, has_usage: true };

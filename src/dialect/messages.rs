@@ -8,7 +8,7 @@ use super::json::Members;
 use super::lists::each;
 use super::members::members as find;
 use super::reply::{Answer, Chunk, OutputCounter, is_list, output_in};
-use super::rules::{CapRule, Dialect, ErrorEvent, Family, Medium, PartKind, PromptShape, ReplyRules, RequestRules};
+use super::rules::{CapRule, Dialect, ErrorEvent, Family, PartKind, PromptShape, ReplyRules, RequestRules};
 use super::seen::Seen;
 use crate::limit::Tokens;
 use crate::pricing::Quantities;
@@ -51,22 +51,16 @@ pub static MESSAGES: Dialect = Dialect {
     request: RequestRules {
         prompt: &PROMPT,
         required: Some("messages"),
-        default_model: None,
         not_read: &NOT_READ,
         parts: &PARTS,
         caps: &["max_tokens"],
         cap: CapRule::Field("max_tokens"),
-        candidates: &[],
-        each_prompt_answered: false,
-        asks_for_usage: false,
         decisive: &DECISIVE,
         unbounded: &UNBOUNDED,
-        tool_calls_cap: None,
         client_tools: &CLIENT_TOOLS,
         tools_tokens: TOOLS_TOKENS,
-        free: false,
         extra: Some(thoughts),
-        medium: Medium::Text,
+        ..RequestRules::NONE
     },
     reply: ReplyRules { whole, event, raw: false, error_event: ErrorEvent::Anthropic, has_usage: true },
 };

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use super::bad_request::{BadRequest, unsupported};
 use super::json::{Members, object};
 use super::reply::{Answer, Chunk, OutputCounter, is_list, output_in};
-use super::rules::{CapRule, Dialect, ErrorEvent, Family, Medium, PartKind, PromptShape, ReplyRules, RequestRules};
+use super::rules::{CapRule, Dialect, ErrorEvent, Family, PartKind, PromptShape, ReplyRules, RequestRules};
 use super::seen::Seen;
 use crate::pricing::Quantities;
 
@@ -23,8 +23,6 @@ pub static RESPONSES: Dialect = Dialect {
             ("conversation", PromptShape::Unseen),
             ("prompt", PromptShape::Unseen),
         ],
-        required: None,
-        default_model: None,
         not_read: &[
             "background",
             "include",
@@ -54,20 +52,14 @@ pub static RESPONSES: Dialect = Dialect {
         ],
         caps: &["max_output_tokens"],
         cap: CapRule::Field("max_output_tokens"),
-        candidates: &[],
-        each_prompt_answered: false,
-        asks_for_usage: false,
         decisive: &["background", "instructions", "max_tool_calls", "service_tier", "tools"],
         unbounded: &[(
             "context_management",
             "making a conversation shorter reads it once more, which no limit here can see before",
         )],
         tool_calls_cap: Some("max_tool_calls"),
-        client_tools: &[],
-        tools_tokens: 0,
-        free: false,
         extra: Some(check),
-        medium: Medium::Text,
+        ..RequestRules::NONE
     },
     reply: ReplyRules { whole, event, raw: false, error_event: ErrorEvent::Numbered, has_usage: true },
 };

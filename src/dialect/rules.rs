@@ -91,6 +91,30 @@ pub struct RequestRules {
     pub medium: Medium,
 }
 
+impl RequestRules {
+    /// A request of which nothing is read: what a table does not state is as here.
+    pub const NONE: Self = Self {
+        prompt: &[],
+        required: None,
+        default_model: None,
+        not_read: &[],
+        parts: &[],
+        caps: &[],
+        cap: CapRule::Nothing,
+        candidates: &[],
+        each_prompt_answered: false,
+        asks_for_usage: false,
+        decisive: &[],
+        unbounded: &[],
+        tool_calls_cap: None,
+        client_tools: &[],
+        tools_tokens: 0,
+        free: false,
+        extra: None,
+        medium: Medium::Text,
+    };
+}
+
 /// What a call is about beside text: it decides how its request is written, what is held and charged, and what an
 /// answer may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

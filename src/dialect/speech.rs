@@ -18,22 +18,12 @@ pub static SPEECH: Dialect = Dialect {
     request: RequestRules {
         prompt: &[("input", PromptShape::Input), ("instructions", PromptShape::Input)],
         required: Some("input"),
-        default_model: None,
         not_read: &["response_format", "speed", "stream_format", "voice"],
-        parts: &[],
-        caps: &[],
         cap: CapRule::Ceiling,
-        candidates: &[],
-        each_prompt_answered: false,
-        asks_for_usage: false,
         decisive: &["stream_format"],
-        unbounded: &[],
-        tool_calls_cap: None,
-        client_tools: &[],
-        tools_tokens: 0,
-        free: false,
         extra: Some(characters),
         medium: Medium::Speech,
+        ..RequestRules::NONE
     },
     reply: ReplyRules { whole, event, raw: true, error_event: ErrorEvent::Plain, has_usage: true },
 };

@@ -17,8 +17,6 @@ const fn dialect(path: &'static str) -> Dialect {
 
 const RULES: RequestRules = RequestRules {
     prompt: &[("prompt", PromptShape::Input)],
-    required: None,
-    default_model: None,
     not_read: &[
         "chunking_strategy",
         "include[]",
@@ -29,20 +27,10 @@ const RULES: RequestRules = RequestRules {
         "temperature",
         "timestamp_granularities[]",
     ],
-    parts: &[],
-    caps: &[],
     cap: CapRule::Ceiling,
-    candidates: &[],
-    each_prompt_answered: false,
-    asks_for_usage: false,
     decisive: &["response_format"],
-    unbounded: &[],
-    tool_calls_cap: None,
-    client_tools: &[],
-    tools_tokens: 0,
-    free: false,
-    extra: None,
     medium: Medium::Transcript(&["file"]),
+    ..RequestRules::NONE
 };
 
 const REPLY: ReplyRules = ReplyRules { whole, event, raw: true, error_event: ErrorEvent::Plain, has_usage: true };
