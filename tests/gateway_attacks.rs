@@ -118,6 +118,17 @@ fn an_image_among_texts_to_embed_counts_as_an_image() {
 }
 
 #[test]
+fn a_tool_of_the_providers_cannot_come_with_an_item() {
+    for kind in ["additional_tools", "tool_search_output"] {
+        let item = |tool: &str| json!({"type": kind, "tools": [{"type": "function", "name": "f"}, {"type": tool}]});
+        let ask = |tool: &str| json!({"model": "alpha", "max_output_tokens": 1, "input": ["a", item(tool)]});
+        let told = call(&mut world(answers("{}")), "/v1/responses", &ask("web_search"));
+        assert_eq!((told.status, told.code().as_str()), (400, "unsupported_parameter"), "{}", told.text());
+        assert!(held("/v1/responses", &ask("custom")) < CONTEXT);
+    }
+}
+
+#[test]
 fn a_tool_of_the_providers_cannot_be_disguised() {
     let tools = [
         r#"{"type":"function","Type":"web_search"}"#,
@@ -228,31 +239,6 @@ fn a_stream_of_anthropics_that_fails_before_any_output_costs_nothing() {
     let block = json!({"type": "content_block_start", "index": 0, "content_block": hidden});
     let (_, ended, _) = streamed(&[start, block, overloaded]);
     assert_eq!(ended, ["settle at least 13000"]);
-}
-
-#[test]
-fn a_header_cannot_ask_anthropic_for_what_is_not_held() {
-    let sent = |asked: &str, listed: Value| {
-        let mut world = world(answers(r#"{"content":[],"usage":{"input_tokens":1,"output_tokens":1}}"#));
-        let mut written = Written::good();
-        let anthropic = json!({
-            "base_url": "https://ant.test/v1", "secret": "LLM_API_KEY", "kind": "anthropic", "request_headers": listed,
-        });
-        written.0.get_mut("UPSTREAMS").unwrap()["anthropic"] = anthropic;
-        written.0.get_mut("MODELS").unwrap()["alpha"]["upstream"] = json!("anthropic");
-        world.policy = written.read();
-        world.headers.insert("anthropic-beta".to_owned(), asked.to_owned());
-        let told = call(&mut world, "/v1/messages", &json!({"model": "alpha", "max_tokens": 1, "messages": []}));
-        assert_eq!(told.status, 200, "{}", told.text());
-        let request = world.sent.borrow()[0].clone();
-        let betas = request.headers.into_iter().filter(|(name, _)| name == "anthropic-beta");
-        betas.map(|(_, value)| value).collect::<Vec<_>>()
-    };
-    let asked =
-        "context-1m-2025-08-07, claude-code-20250219,interleaved-thinking-2025-05-14,é, inline-tools-2026-09-15";
-    assert_eq!(sent(asked, json!([])), ["claude-code-20250219,interleaved-thinking-2025-05-14"]);
-    assert_eq!(sent(asked, json!(["anthropic-beta"])), [asked]);
-    assert_eq!(sent("context-1m-2025-08-07", json!([])), [""; 0]);
 }
 
 #[test]

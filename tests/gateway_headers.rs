@@ -18,6 +18,33 @@ mod support {
     pub(crate) mod world;
 }
 
+#[test]
+fn a_header_cannot_ask_anthropic_for_what_is_not_held() {
+    let sent = |asked: &str, listed: Value| {
+        let mut written = Written::good();
+        let anthropic = json!({
+            "base_url": "https://ant.test/v1", "secret": "LLM_API_KEY", "kind": "anthropic", "request_headers": listed,
+        });
+        written.0.get_mut("UPSTREAMS").unwrap()["anthropic"] = anthropic;
+        written.0.get_mut("MODELS").unwrap()["alpha"]["upstream"] = json!("anthropic");
+        let upstream = answers(r#"{"content":[],"usage":{"input_tokens":1,"output_tokens":1}}"#);
+        let mut world = World { policy: written.read(), upstream, ..World::new() };
+        world.headers.insert("authorization".to_owned(), "Bearer key-plain".to_owned());
+        world.headers.insert("anthropic-beta".to_owned(), asked.to_owned());
+        world.body = Ok(br#"{"model":"alpha","max_tokens":1,"messages":[]}"#.to_vec());
+        let told = world.request("call-1", "POST", "/v1/messages");
+        assert_eq!(told.status, 200, "{}", told.text());
+        let request = world.sent.borrow()[0].clone();
+        let betas = request.headers.into_iter().filter(|(name, _)| name == "anthropic-beta");
+        betas.map(|(_, value)| value).collect::<Vec<_>>()
+    };
+    let asked =
+        "context-1m-2025-08-07, claude-code-20250219,interleaved-thinking-2025-05-14,é, inline-tools-2026-09-15";
+    assert_eq!(sent(asked, json!([])), ["claude-code-20250219,interleaved-thinking-2025-05-14"]);
+    assert_eq!(sent(asked, json!(["anthropic-beta"])), [asked]);
+    assert_eq!(sent("context-1m-2025-08-07", json!([])), [""; 0]);
+}
+
 /// A world with a limit of every kind for the plan `plain`.
 fn limited() -> World {
     let mut written = Written::good();

@@ -2,11 +2,12 @@
 
 use super::bad_request::{BadRequest, bad, shown, unsupported};
 use super::edit::{Edit, insert_member};
-use super::json::{Members, object};
+use super::json::{Member, Members, object};
 use super::lists::each;
+use super::members::members as find;
 use super::refused::check_names;
 use super::request::Allowances;
-use super::rules::RequestRules;
+use super::rules::{PromptShape, RequestRules};
 
 /// What the provider's description of one of its tools counts at most (735 for a computer, 499 more for its use).
 const DESCRIBED_TOKENS: u64 = 1_300;
@@ -33,17 +34,15 @@ impl ToolUse {
         members: &Members<'_>,
         allowed: &Allowances,
     ) -> Result<Self, BadRequest> {
-        let Some(tools) = members.get("tools") else { return Ok(Self::default()) };
         let mut tally = Tally { place: 0, uses: Some(0), any: false, described: 0 };
-        let mut fault = None;
-        let read = each(tools.value.get(), |raw| {
-            if fault.is_none() {
-                fault = tally.take(raw.get(), rules, allowed).err();
-            }
-        });
-        read.map_err(|_| bad("tools", format!("`tools` is {}, want a list of tools", shown(tools))))?;
-        if let Some(fault) = fault {
-            return Err(fault);
+        if let Some(tools) = members.get("tools")
+            && !tally.take_all(tools.value.get(), rules, allowed)?
+        {
+            return Err(bad("tools", format!("`tools` is {}, want a list of tools", shown(tools))));
+        }
+        let holds_items = |name: &str| rules.prompt.contains(&(name, PromptShape::Items));
+        for member in members.0.iter().filter(|member| holds_items(&member.name)) {
+            tally.take_those_in_items(member, rules, allowed)?;
         }
         let Tally { place, uses, any, described } = tally;
         let own_words = if place == 0 { 0 } else { rules.tools_tokens };
@@ -71,6 +70,37 @@ struct Tally {
 }
 
 impl Tally {
+    /// Takes a list of tools; whether it is one.
+    fn take_all(&mut self, json: &str, rules: &RequestRules, allowed: &Allowances) -> Result<bool, BadRequest> {
+        let mut fault = None;
+        let read = each(json, |tool| {
+            if fault.is_none() {
+                fault = self.take(tool.get(), rules, allowed).err();
+            }
+        });
+        fault.map_or(Ok(read.is_ok()), Err)
+    }
+
+    /// Takes the tools that items of a prompt bring with them.
+    fn take_those_in_items(
+        &mut self,
+        member: &Member<'_>,
+        rules: &RequestRules,
+        allowed: &Allowances,
+    ) -> Result<(), BadRequest> {
+        let mut fault = None;
+        // What is no list is a text, without tools.
+        let _ = each(member.value.get(), |item| {
+            if let Some([Some(tools)]) = find(item.get(), ["tools"])
+                && fault.is_none()
+            {
+                fault = self.take_all(tools.get(), rules, allowed).err();
+            }
+        });
+        let in_item = |fault: BadRequest| BadRequest { param: Some(member.name.clone().into_owned()), ..fault };
+        fault.map_or(Ok(()), |fault| Err(in_item(fault)))
+    }
+
     fn take(&mut self, json: &str, rules: &RequestRules, allowed: &Allowances) -> Result<(), BadRequest> {
         let place = self.place;
         self.place += 1;
