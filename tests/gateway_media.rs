@@ -163,6 +163,7 @@ fn what_has_no_price_or_no_bound_is_not_drawn() {
         (r#"{"model":"image","prompt":"x","output_format":"gif"}"#, "output_format"),
         (r#"{"model":"image","prompt":"x","svg":{"model":"dearer"}}"#, "svg"),
         (r#"{"model":"image","prompt":"x","frame_count":16}"#, "frame_count"),
+        (r#"{"model":"image","prompt":"x","image_url":"https://a.test/b.png"}"#, "image_url"),
     ] {
         let mut world = world(json_answer("{}"));
         let told = ask(&mut world, GENERATIONS, body);

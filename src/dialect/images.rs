@@ -32,6 +32,9 @@ pub static EDITS: Dialect = Dialect {
     reply: REPLY,
 };
 
+/// Why images to be changed come as files alone.
+const ELSEWHERE: &str = "an image that is to be changed has to be a file of a form, or it does not count";
+
 const RULES: RequestRules = RequestRules {
     prompt: &[("prompt", PromptShape::Input)],
     required: Some("prompt"),
@@ -56,6 +59,9 @@ const RULES: RequestRules = RequestRules {
     candidates: &["n"],
     decisive: &["output_format", "partial_images", "quality", "size"],
     unbounded: &[
+        ("image", ELSEWHERE),
+        ("images", ELSEWHERE),
+        ("image_url", ELSEWHERE),
         ("frame_count", "what the frames of a moving image cost is not known before"),
         ("prompt_rewriter", "the prompt would not be what was counted"),
         ("svg", "another model would be paid for too"),

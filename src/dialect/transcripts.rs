@@ -15,6 +15,9 @@ const fn dialect(path: &'static str) -> Dialect {
     Dialect { path, family: Family::OpenAi, request: RULES, reply: REPLY }
 }
 
+/// Why sound comes in the form alone: of several sources, a provider may take the one that is not looked at.
+const ELSEWHERE: &str = "how long sound is that is kept elsewhere does not show";
+
 const RULES: RequestRules = RequestRules {
     prompt: &[("prompt", PromptShape::Input)],
     not_read: &[
@@ -29,6 +32,7 @@ const RULES: RequestRules = RequestRules {
     ],
     cap: CapRule::Ceiling,
     decisive: &["response_format"],
+    unbounded: &[("url", ELSEWHERE), ("file_url", ELSEWHERE), ("file_id", ELSEWHERE)],
     medium: Medium::Transcript(&["file"]),
     ..RequestRules::NONE
 };
