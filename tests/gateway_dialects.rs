@@ -240,3 +240,29 @@ fn the_providers_own_tools_are_refused_unless_the_plan_allows_and_bounds_them() 
     assert_eq!(outcome(&allowed, &told).1, 30_000_000 + 20_000);
     assert_eq!(sent(&allowed).1["max_tool_calls"], json!(2));
 }
+
+#[test]
+fn a_cost_that_the_provider_reports_is_ignored_checked_or_used_within_what_the_model_can_cost() {
+    // 40 tokens in and 30 out are 100,000; a whole context and all that the model writes are 12,000,000.
+    for (rule, cost, charged, differs) in [
+        ("ignore", "5", 100_000, true),
+        ("check", "0.00005", 100_000, true),
+        ("check", "0.0002", 200_000, true),
+        ("check", "0.0001004", 100_400, false),
+        ("check", "1e300", 12_000_000, true),
+        ("use", "0.00005", 50_000, true),
+        ("use", "0", 0, true),
+        ("use", "1e300", 12_000_000, true),
+        ("use", "-1", 100_000, false),
+        ("use", "\"NaN\"", 100_000, false),
+        ("use", "null", 100_000, false),
+    ] {
+        let answer = format!(r#"{{"choices":[],"usage":{{"prompt_tokens":40,"completion_tokens":30,"cost":{cost}}}}}"#);
+        let mut written = Written::good();
+        written.0.get_mut("UPSTREAMS").unwrap()["default"]["reported_cost"] = json!(rule);
+        let mut world = World { policy: written.read(), upstream: answers(&answer), ..World::new() };
+        call(&mut world, "/v1/chat/completions", r#"{"model":"alpha","messages":[]}"#);
+        assert_eq!(ended(&world, "call-1"), [format!("settle exact {charged}")], "{rule} {cost}");
+        assert_eq!(world.log.borrow()[0]["cost_differs"] == true, differs, "{rule} {cost}");
+    }
+}
