@@ -122,10 +122,10 @@ fn where_all_are_at_their_limits_nothing_is_sent_and_the_least_wait_is_told() {
     world.clock.pass(1_000);
     world.log.borrow_mut().clear();
     let told = call(&mut world, "call-2", ASK, vec![]);
-    assert_eq!((told.status, told.code().as_str(), tried(&world).as_str()), (429, "rate_limit_exceeded", ""));
+    assert_eq!((told.status, told.code().as_str(), tried(&world).as_str()), (429, "theirs", ""));
     let names = ["retry-after", "retry-after-ms", "x-should-retry", "x-tollgate-limited-by"];
     assert_eq!(names.map(|name| told.header(name)), [Some("19"), Some("19000"), None, Some("upstream")]);
-    assert!(told.text().contains("try again in 19s"), "{}", told.text());
+    assert!(told.text().contains("Slow down."), "in its own words: {}", told.text());
     assert_eq!((ended(&world, "call-2"), world.spent("plain")), (vec!["release".to_owned()], (0, 0)));
     assert_eq!(logged(&world, &["status", "upstream", "charged"]), [json!(429), Value::Null, Value::Null]);
     world.clock.pass(18_999);

@@ -21,7 +21,6 @@ use crate::dialect::rules::Dialect;
 use crate::limit::account::{HoldId, Verdict};
 use crate::limit::protocol::Command;
 use crate::policy::{ACCOUNT, Policy};
-use crate::rate_headers::go_duration;
 use crate::rejection::{Rejection, UpstreamFault};
 use crate::time::{UnixMillis, Wait};
 
@@ -109,8 +108,9 @@ impl<'p> Outgoing<'p> {
         }
         // All of them are to be left alone. One that has failed may have come back; one that is at its limit has not.
         let Some(place) = spared.iter().position(|offer| trying.limited(offer).is_none()) else {
-            let wait = spared.iter().filter_map(|offer| trying.limited(offer)).min();
-            return Err(Rejection::Upstream(limited(wait)));
+            let soonest = spared.iter().filter_map(|offer| trying.limited(offer)).min_by_key(|(wait, _)| *wait);
+            let fault = soonest.map(|(wait, error)| UpstreamFault::Limited { error, wait: Some(wait) });
+            return Err(Rejection::Upstream(fault.unwrap_or(UpstreamFault::Unreachable)));
         };
         let offer = spared.swap_remove(place);
         trying.one((dialect, answers), offer, (&content_type, body), until).await.map_err(|(fault, _)| fault)
@@ -127,25 +127,13 @@ fn outlasting(before: Option<Rejection>, after: Rejection) -> Rejection {
     }
 }
 
-/// The fault of upstreams that are known to be at their limits.
-fn limited(wait: Option<Wait>) -> UpstreamFault {
-    let again = wait.map_or(String::new(), |wait| format!(" Please try again in {}.", go_duration(wait)));
-    let error = ErrorBody {
-        message: format!("The model provider's own rate limit is reached.{again}"),
-        kind: "requests".to_owned(),
-        param: None,
-        code: Some("rate_limit_exceeded".to_owned()),
-    };
-    UpstreamFault::Limited { error, wait }
-}
-
 impl<P: Ports> Trying<'_, P> {
     /// What is known of the one who would serve a call.
     fn standing<T>(&self, priced: &Priced<'_>, with: impl FnOnce(&mut Standing) -> T) -> T {
         self.ports.memory().upstream((&priced.upstream.name, &priced.named.model.name), with)
     }
 
-    fn limited(&self, offer: &Offer<'_>) -> Option<Wait> {
+    fn limited(&self, offer: &Offer<'_>) -> Option<(Wait, ErrorBody)> {
         let now = self.ports.now();
         self.standing(&offer.priced, |standing| standing.limited(now))
     }

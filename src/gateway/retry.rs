@@ -3,6 +3,7 @@
 //! Invariant: decided by rules alone; the time and randomness come in. A refusal of the request is final, whoever else
 //! might take it.
 
+use crate::dialect::fault::ErrorBody;
 use crate::policy::{HealthRules, RetryRules};
 use crate::rejection::UpstreamFault;
 use crate::time::{UnixMillis, Wait};
@@ -49,21 +50,22 @@ fn pause(rules: &RetryRules, tried: u64, random: u64) -> Wait {
 }
 
 /// How a model at an upstream has done lately, as far as one isolate knows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Standing {
     /// Failures on end.
     failures: u64,
     /// Until when it is left alone.
     open_until: UnixMillis,
-    /// Until when its own limit keeps us out.
-    limited_until: UnixMillis,
+    /// Until when its own limit keeps us out, and its words.
+    limited: Option<(UnixMillis, ErrorBody)>,
 }
 
 impl Standing {
-    /// How long its own limit still keeps us out, if it does.
+    /// How long its own limit still keeps us out, if it does, and what it said of that.
     #[must_use]
-    pub fn limited(&self, now: UnixMillis) -> Option<Wait> {
-        (self.limited_until > now).then(|| self.limited_until.since(now))
+    pub fn limited(&self, now: UnixMillis) -> Option<(Wait, ErrorBody)> {
+        let (until, error) = self.limited.as_ref().filter(|(until, _)| *until > now)?;
+        Some((until.since(now), error.clone()))
     }
 
     /// Whether it is to be left alone. If that is over one call tries it, and the others wait for what comes of that.
@@ -88,9 +90,10 @@ impl Standing {
         match fault {
             // The request's fault, so it is well.
             UpstreamFault::Refused { .. } => self.answered(),
-            UpstreamFault::Limited { wait, .. } => {
-                self.limited_until = wait.map_or(self.limited_until, |wait| now.after(wait.min(LIMITED_MAX)));
+            UpstreamFault::Limited { wait: Some(wait), error } => {
+                self.limited = Some((now.after((*wait).min(LIMITED_MAX)), error.clone()));
             }
+            UpstreamFault::Limited { wait: None, .. } => {}
             _ => {
                 self.failures = self.failures.saturating_add(1);
                 if self.failures >= rules.failures {
@@ -104,7 +107,6 @@ impl Standing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dialect::fault::ErrorBody;
 
     fn rules() -> RetryRules {
         RetryRules { attempts: 3, statuses: vec![500, 503], backoff: Wait(200), wait_max: Wait(2_000) }
@@ -172,10 +174,10 @@ mod tests {
         standing.failed(&limited(None), health, UnixMillis(0));
         assert_eq!(standing.limited(UnixMillis(0)), None);
         standing.failed(&limited(Some(5_000)), health, UnixMillis(0));
-        assert_eq!(standing.limited(UnixMillis(1_000)), Some(Wait(4_000)));
+        assert_eq!(standing.limited(UnixMillis(1_000)), Some((Wait(4_000), error())));
         assert_eq!(standing.limited(UnixMillis(5_000)), None);
         standing.failed(&limited(Some(3_600_000)), health, UnixMillis(0));
-        assert_eq!(standing.limited(UnixMillis(0)), Some(Wait(60_000)));
+        assert_eq!(standing.limited(UnixMillis(0)), Some((Wait(60_000), error())));
         assert!(!standing.is_left_alone(health, UnixMillis(0)), "a limit is no failure");
     }
 }
