@@ -46,9 +46,9 @@ describe("an upstream whose account has limits", () => {
       assert.equal(errorOf(reply).code, "rate_limit_exceeded");
       assert.equal(reply.header("retry-after-ms"), "1000");
     }
-    gate.worker.advance(SECOND - 1);
+    await gate.worker.advance(SECOND - 1);
     assert.equal((await gate.chat("ben")).status, 429);
-    gate.worker.advance(1);
+    await gate.worker.advance(1);
     assert.equal((await gate.chat("ben")).status, 200);
   });
 });
