@@ -70,7 +70,9 @@ describe("errors", { concurrency: true }, () => {
     assert.equal(found.status, 429);
     assertTold(found, 429, "requests", habits.upstreamHasCodes ? "rate_limit_exceeded" : null, null);
     const { limitedBy, retryAfter } = (await tries(key)).at(-1);
-    assert.deepEqual([limitedBy, retryAfter], ["upstream", 2]);
+    assert.equal(limitedBy, "upstream");
+    // What is left of its two seconds, if another client was told of them before.
+    assert.ok([1, 2].includes(retryAfter), `${retryAfter}`);
   });
 
   test("an upstream failure is free however often it is tried", async () => {

@@ -71,7 +71,8 @@ def test_the_upstreams_own_refusal_is_told_apart(connect):
     assert told.status == 429
     assert_body("refused", told, 429, "requests", of_upstream("rate_limit_exceeded"), None)
     [seen] = tries(key)
-    assert (seen["limitedBy"], seen["retryAfter"]) == ("upstream", 2)
+    # What is left of its two seconds, if another client was told of them before.
+    assert seen["limitedBy"] == "upstream" and seen["retryAfter"] in (1, 2)
 
 
 def test_an_upstream_failure_is_free_however_often_it_is_tried(connect):
