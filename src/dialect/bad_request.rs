@@ -20,7 +20,7 @@ impl From<Malformed> for BadRequest {
 }
 
 /// A fault of one field.
-pub(super) fn bad(param: &str, message: String) -> BadRequest {
+pub(crate) fn bad(param: &str, message: String) -> BadRequest {
     BadRequest { message, param: Some(param.to_owned()), code: None }
 }
 
@@ -35,6 +35,6 @@ pub(super) fn shown(member: &Member<'_>) -> String {
 }
 
 /// A field whose cost has no bound, or that is not supported for another reason.
-pub(super) fn unsupported(param: &str, message: String) -> BadRequest {
+pub(crate) fn unsupported(param: &str, message: String) -> BadRequest {
     BadRequest { message, param: Some(param.to_owned()), code: Some("unsupported_parameter") }
 }

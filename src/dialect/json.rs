@@ -87,7 +87,7 @@ impl<'de: 'b, 'b> Deserialize<'de> for Members<'b> {
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                 let mut members = Vec::new();
-                while let Some((Name(name), value)) = map.next_entry()? {
+                while let Some((Text(name), value)) = map.next_entry()? {
                     if members.len() == MEMBERS_MAX {
                         return Err(serde::de::Error::custom(format!("more than {MEMBERS_MAX} members in one object")));
                     }
@@ -108,7 +108,12 @@ pub fn object<'b, T: Deserialize<'b>>(json: &'b str) -> Option<T> {
 
 /// A string that borrows from the text where it has no escapes.
 #[derive(Deserialize)]
-struct Name<'b>(#[serde(borrow)] Cow<'b, str>);
+pub(super) struct Text<'b>(#[serde(borrow)] pub(super) Cow<'b, str>);
+
+/// A text as a JSON string.
+pub(super) fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
 
 /// Why a body cannot be read. Of one that is another value nothing is shown: it may be a prompt.
 fn malformed(text: &str, fault: &serde_json::Error) -> Malformed {

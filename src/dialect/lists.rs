@@ -44,6 +44,12 @@ pub(super) fn items(json: &str) -> u64 {
     if read.is_ok() { items.max(1) } else { 1 }
 }
 
+/// How many elements a list has; `None` if it is none.
+pub(super) fn elements(json: &str) -> Option<u64> {
+    let mut elements = 0;
+    each(json, |_| elements += 1).ok().map(|()| elements)
+}
+
 /// How many elements the lists in a piece of JSON have, however deep they stand.
 pub(super) fn listed(json: &str) -> u64 {
     let mut elements = Elements(0);

@@ -1,12 +1,10 @@
 //! Parts of a message that are no text.
 
-use std::borrow::Cow;
-
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::image::{Detail, ImageRule, pixels, pixels_of_base64};
-use super::json::object;
+use super::json::{Text, object};
 use super::rules::PartKind;
 use crate::limit::Tokens;
 
@@ -64,10 +62,6 @@ struct Image<'b> {
     #[serde(borrow)]
     detail: Option<Text<'b>>,
 }
-
-/// A text that borrows where it has no escapes.
-#[derive(Deserialize)]
-struct Text<'b>(#[serde(borrow)] Cow<'b, str>);
 
 /// What an image counts, by the value that holds it: a URL, an object with one, or a source.
 pub(super) fn image_tokens(rule: &ImageRule, value: &str) -> Tokens {

@@ -7,10 +7,9 @@
 use super::bad_request::{BadRequest, bad};
 use super::image::ImageRule;
 use super::json::{Member, Members};
-use super::lists::{REFERENCE, any_reference, items, listed};
+use super::lists::{REFERENCE, any_reference, elements, items, listed};
 use super::parts::Block;
 use super::reading::Reading;
-use super::request::elements;
 use super::rules::{PromptShape, RequestRules};
 use super::texts::{TextSink, walk, walk_objects};
 use crate::limit::Tokens;

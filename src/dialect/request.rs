@@ -5,13 +5,11 @@
 
 use core::ops::Range;
 
-use serde::de::IgnoredAny;
-
 use super::bad_request::{BadRequest, bad, shown, unsupported};
 use super::edit::{Edit, insert_member};
 use super::fields::{NullCap, OutputCap, flag, model, output_caps, usage_option, whole_number};
 use super::form::{Files, Form};
-use super::json::Members;
+use super::json::{Members, quoted};
 use super::lists::items;
 use super::prompt::{PromptSize, TextCounter};
 use super::refused;
@@ -243,16 +241,6 @@ fn background(rules: &RequestRules, members: &Members<'_>, allowed: &Allowances)
         return Err(unsupported("background", why.to_owned()));
     }
     Ok(background)
-}
-
-/// How many elements a list has.
-pub(super) fn elements(json: &str) -> Option<u64> {
-    serde_json::from_str::<Vec<IgnoredAny>>(json).ok().map(|list| list.len() as u64)
-}
-
-/// A text as a JSON string.
-fn quoted(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
 }
 
 #[cfg(test)]

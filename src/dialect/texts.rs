@@ -4,10 +4,10 @@
 //! when it was read need not be walkable: half of a surrogate pair is no text, and 1e999 no number. So whoever walks has
 //! to say what such a value is.
 
-use std::borrow::Cow;
-
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
+
+use super::json::Text;
 
 /// What wants to see the texts.
 pub trait TextSink {
@@ -129,7 +129,7 @@ impl<'de, S: TextSink> Visitor<'de> for Texts<'_, S> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        while let Some(Key(key)) = map.next_key()? {
+        while let Some(Text(key)) = map.next_key()? {
             if self.sink.skips(&key) {
                 let value = map.next_value::<&RawValue>()?;
                 self.sink.skipped(&key, value.get());
@@ -164,7 +164,3 @@ impl<'de, S: TextSink> Visitor<'de> for Texts<'_, S> {
         Ok(())
     }
 }
-
-/// A key that borrows from the text where it has no escapes.
-#[derive(serde::Deserialize)]
-struct Key<'k>(#[serde(borrow)] Cow<'k, str>);

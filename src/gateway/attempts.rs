@@ -6,7 +6,7 @@
 use std::rc::Rc;
 
 use super::forward::{Forwarded, Sent, forward};
-use super::hold::{ask_twice, ask_verdict, not_asked};
+use super::hold::{ask_verdict, end_account, not_asked};
 use super::meter::Meter;
 use super::offers::Offers;
 use super::ports::Ports;
@@ -192,9 +192,7 @@ impl<P: Ports> Trying<'_, P> {
 
     async fn release(&self, account: &Subject) {
         let release = Command::Release { id: self.id.clone(), give_back: false };
-        if let Err(why) = ask_twice(self.ports, account, &release, self.policy.bounds.limiter).await {
-            self.ports.warn(&format!("call {}: {} was left to its deadline: {}", self.id.0, account.0, why.0));
-        }
+        end_account(self.ports, (account, &self.id), &release, self.policy.bounds.limiter).await;
     }
 
     /// Tries one of them, as often as its rules say.

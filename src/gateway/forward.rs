@@ -80,8 +80,7 @@ pub(super) async fn forward<P: Ports>(
             let body = read_answer(&mut reply.body, ERROR_MAX, (first, idle), || until.since(ports.now())).await;
             return Err(binding::refusal(ports, &reply, &body.unwrap_or_default()));
         }
-        let secret = upstream.key.as_ref().map(|key| key.0.as_str());
-        return Err(refusal(ports, &mut reply, (first, idle), secret).await);
+        return Err(refusal(ports, &mut reply, (first, idle), upstream).await);
     }
     if reply.header("content-encoding").is_some_and(|encoding| !DECODED.contains(&encoding)) {
         reply.body.cancel();
@@ -216,14 +215,14 @@ pub(super) async fn refusal<P: Ports>(
     ports: &P,
     reply: &mut UpstreamReply<P::Body>,
     (first, idle): (Wait, Wait),
-    secret: Option<&str>,
+    upstream: &Upstream,
 ) -> UpstreamFault {
     let status = reply.status;
     if matches!(status, 400..=499) && !matches!(status, 401..=403 | 407) {
         let until = ports.now().after(first);
         let left = || until.since(ports.now());
         let body = read_answer(&mut reply.body, ERROR_MAX, (first, idle), left).await.unwrap_or_default();
-        let error = error_of(&body, status, secret);
+        let error = error_of(&body, status, upstream.key.as_ref().map(|key| key.0.as_str()));
         let wait = reply.header("retry-after").and_then(|value| parse_retry_after(value, ports.now()));
         return match status {
             429 => UpstreamFault::Limited { error, wait },

@@ -79,9 +79,8 @@ impl Hold {
 
     /// Ends what the upstream's account holds, where one does.
     pub async fn end_account<P: Ports>(&mut self, ports: &P, command: &Command) {
-        let Some(account) = self.account.take() else { return };
-        if let Err(Unavailable(why)) = ask_twice(ports, &account, command, self.within).await {
-            ports.warn(&format!("call {}: {} was left to its deadline: {why}", self.id.0, account.0));
+        if let Some(account) = self.account.take() {
+            end_account(ports, (&account, &self.id), command, self.within).await;
         }
     }
 
@@ -115,6 +114,18 @@ impl Hold {
             ports.warn(&format!("call {}: the hold was not extended: {why}", self.id.0));
         }
         extended.is_ok()
+    }
+}
+
+/// Ends what an upstream's account holds for a call; if that is not answered, its deadline does.
+pub(super) async fn end_account<P: Ports>(
+    ports: &P,
+    (account, id): (&Subject, &HoldId),
+    command: &Command,
+    within: Wait,
+) {
+    if let Err(Unavailable(why)) = ask_twice(ports, account, command, within).await {
+        ports.warn(&format!("call {}: {} was left to its deadline: {why}", id.0, account.0));
     }
 }
 

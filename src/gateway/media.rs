@@ -3,7 +3,7 @@
 //! Invariant: a call is charged by what its provider bills: its tokens, or its images, characters or minutes, never both.
 //! A model without the price that its route needs is not called there, so nothing is unmetered.
 
-use crate::dialect::bad_request::BadRequest;
+use crate::dialect::bad_request::{BadRequest, unsupported};
 use crate::dialect::request::Request;
 use crate::dialect::rules::Medium;
 use crate::limit::{NanoUsd, Tokens};
@@ -34,11 +34,7 @@ pub(super) fn price_of(model: &Model, request: &Request<'_>) -> Result<Price, Ba
     let price = model.price;
     let free = PerMillion::default();
     let writes = model.output_max > Tokens(0);
-    let lacks = |what: &str| BadRequest {
-        message: format!("the model `{}` has no price for {what}", request.model),
-        param: Some("model".to_owned()),
-        code: Some("unsupported_parameter"),
-    };
+    let lacks = |what: &str| unsupported("model", format!("the model `{}` has no price for {what}", request.model));
     match request.dialect.request.medium {
         Medium::Text if request.dialect.request.free => Ok(Price::default()),
         Medium::Text => Ok(price),

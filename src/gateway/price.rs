@@ -4,7 +4,7 @@
 //! a usage beyond what the model can take is charged at what it can take.
 
 use super::media;
-use crate::dialect::bad_request::BadRequest;
+use crate::dialect::bad_request::{BadRequest, bad, unsupported};
 use crate::dialect::prompt::{CountMethod, CountRules, PromptTokens, TextCounter};
 use crate::dialect::reply::{OutputCounter, Seen};
 use crate::dialect::request::{Forwarding, Request};
@@ -281,9 +281,9 @@ fn matters(plan: &Plan, model: &Model, request: &Request<'_>, output: Tokens) ->
 }
 
 fn out_of_range(param: &str, message: String) -> Rejection {
-    Rejection::BadRequest(BadRequest { message, param: Some(param.to_owned()), code: None })
+    Rejection::BadRequest(bad(param, message))
 }
 
 fn unpriced(param: &str, message: String) -> Rejection {
-    Rejection::BadRequest(BadRequest { message, param: Some(param.to_owned()), code: Some("unsupported_parameter") })
+    Rejection::BadRequest(unsupported(param, message))
 }

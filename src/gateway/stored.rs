@@ -15,7 +15,7 @@ use super::price::{Charged, Priced};
 use super::record::CallRecord;
 use super::{Call, Relayed};
 use crate::auth::Principal;
-use crate::dialect::bad_request::BadRequest;
+use crate::dialect::bad_request::unsupported;
 use crate::dialect::reply::Completion;
 use crate::dialect::responses::{Progress, RESPONSES, Standing, is_id};
 use crate::limit::Charge;
@@ -133,9 +133,8 @@ pub(super) async fn stored<P: Ports>(
     // 1
     let (principal, _) = caller(policy, ports, record).await?;
     if asked.stream {
-        let message = "`stream` is not supported here: ask again until the answer is there".to_owned();
-        let (param, code) = (Some("stream".to_owned()), Some("unsupported_parameter"));
-        return Err(Rejection::BadRequest(BadRequest { message, param, code }));
+        let message = "`stream` is not supported here: ask again until the answer is there";
+        return Err(Rejection::BadRequest(unsupported("stream", message.to_owned())));
     }
     // 2
     let (state, note) = find(policy, ports, (&principal, asked.id), record).await?;
@@ -202,8 +201,7 @@ async fn ask_upstream<P: Ports>(
     let left = || Wait(bounds.first_byte.0.saturating_sub(ports.now().since(sent_at).0));
     let first = left().max(Wait(1));
     if !(200..300).contains(&reply.status) {
-        let secret = upstream.key.as_ref().map(|key| key.0.as_str());
-        return Err(refusal(ports, &mut reply, (first, bounds.idle), secret).await);
+        return Err(refusal(ports, &mut reply, (first, bounds.idle), upstream).await);
     }
     let headers = reply_headers(upstream, &reply, false);
     let body = read_answer(&mut reply.body, ANSWER_MAX, (first, bounds.idle), left).await.map_err(of_poll)?;

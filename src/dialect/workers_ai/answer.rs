@@ -5,7 +5,8 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::value::RawValue;
 
 use super::tools::ToolCall;
-use super::{Operation, Stamp, quoted};
+use super::{Operation, Stamp};
+use crate::dialect::json::quoted;
 use crate::dialect::members::members;
 
 /// A whole answer as the caller gets it.

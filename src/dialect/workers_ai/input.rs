@@ -7,10 +7,10 @@ use std::borrow::Cow;
 
 use serde_json::value::RawValue;
 
-use super::{Operation, quoted};
+use super::Operation;
 use crate::dialect::bad_request::{BadRequest, bad, shown, unsupported};
 use crate::dialect::edit::{Edit, edited, insert_member};
-use crate::dialect::json::{Member, Members, object};
+use crate::dialect::json::{Member, Members, object, quoted};
 use crate::dialect::members::members;
 
 /// What the binding is to be called with.

@@ -53,8 +53,3 @@ pub struct Stamp {
     /// The tokens of its prompt, if it does not say them itself.
     pub prompt: u64,
 }
-
-/// A text as a JSON string.
-fn quoted(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
-}

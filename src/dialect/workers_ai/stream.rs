@@ -5,9 +5,10 @@
 
 use serde_json::value::RawValue;
 
+use super::Stamp;
 use super::answer::{said, text};
 use super::tools::ToolCall;
-use super::{Stamp, quoted};
+use crate::dialect::json::quoted;
 use crate::dialect::members::members;
 use crate::dialect::sse::{Frame, Framer, fields};
 

@@ -2,7 +2,8 @@
 
 use serde_json::value::RawValue;
 
-use super::{Stamp, quoted};
+use super::Stamp;
+use crate::dialect::json::quoted;
 use crate::dialect::members::members;
 
 /// A call of a tool, or a piece of one.

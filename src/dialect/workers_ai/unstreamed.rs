@@ -3,7 +3,7 @@
 use serde_json::value::RawValue;
 
 use crate::dialect::edit::{edited, insert_member};
-use crate::dialect::json::{Members, object};
+use crate::dialect::json::{Members, object, quoted};
 use crate::dialect::members::members;
 
 /// The events that a completion would have been; `None` if it is none. The usage has an event of its own, as if it had been
@@ -41,7 +41,7 @@ fn delta(message: &str) -> Option<String> {
     for member in object::<Members<'_>>(message)?.0 {
         let value = if member.name == "tool_calls" { numbered(member.value.get()) } else { None };
         let value = value.unwrap_or_else(|| member.value.get().to_owned());
-        given.push(format!("{}:{value}", super::quoted(&member.name)));
+        given.push(format!("{}:{value}", quoted(&member.name)));
     }
     Some(format!("{{{}}}", given.join(",")))
 }
